@@ -1,11 +1,9 @@
-/*
- * Debug annotations as members of JSON's objects.
- */
+#include "annotations.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "packets.h"
 #include "perfetto_fields.h"
 
 static void put(struct xf_proto *out, const char *text)
@@ -78,11 +76,11 @@ static const char *look(struct xt_message message, struct held *held)
 }
 
 static const char *put_value(struct xf_proto *out, struct xt_message message,
-			     const struct held *held, void *user, unsigned depth);
+			     const struct held *held, const struct xt_texts *keys, unsigned depth);
 
 /* The members of an object, or the elements of a list. */
 static const char *put_parts(struct xf_proto *out, struct xt_message message, uint32_t number,
-			     void *user, unsigned depth)
+			     const struct xt_texts *keys, unsigned depth)
 {
 	const char *why = NULL, *comma = "";
 	struct xt_wire field;
@@ -97,10 +95,10 @@ static const char *put_parts(struct xf_proto *out, struct xt_message message, ui
 		put(out, comma);
 		comma = ",";
 		if (number == ANNOTATION_DICT) {
-			why = xt_json_annotation(out, part, user, depth);
+			why = xt_json_annotation(out, part, keys, depth);
 		} else {
 			why = look(part, &held);
-			why = why ? why : put_value(out, part, &held, user, depth);
+			why = why ? why : put_value(out, part, &held, keys, depth);
 		}
 	}
 	put(out, number == ANNOTATION_DICT ? "}" : "]");
@@ -108,14 +106,14 @@ static const char *put_parts(struct xf_proto *out, struct xt_message message, ui
 }
 
 static const char *put_value(struct xf_proto *out, struct xt_message message,
-			     const struct held *held, void *user, unsigned depth)
+			     const struct held *held, const struct xt_texts *keys, unsigned depth)
 {
 	char number[24];
 
 	if (!depth)
 		return "nested too deeply";
 	if (held->members)
-		return put_parts(out, message, ANNOTATION_DICT, user, depth - 1);
+		return put_parts(out, message, ANNOTATION_DICT, keys, depth - 1);
 	switch (held->value.number) {
 	case ANNOTATION_BOOL:
 		put(out, held->value.value ? "true" : "false");
@@ -131,22 +129,23 @@ static const char *put_value(struct xf_proto *out, struct xt_message message,
 		xt_json_string(out, held->value.data, held->value.n);
 		break;
 	default:
-		return put_parts(out, message, ANNOTATION_ARRAY, user, depth - 1);
+		return put_parts(out, message, ANNOTATION_ARRAY, keys, depth - 1);
 	}
 	return NULL;
 }
 
-const char *xt_json_annotation(struct xf_proto *out, struct xt_message annotation, void *user,
-			       unsigned depth)
+const char *xt_json_annotation(struct xf_proto *out, struct xt_message annotation,
+			       const struct xt_texts *keys, unsigned depth)
 {
 	struct held held;
 	const char *why = look(annotation, &held);
-	struct xf_text key;
+	struct xf_text key = { 0 };
 
 	if (why)
 		return why;
 	if (held.key.number == ANNOTATION_NAME_IID) {
-		key = xt_told_text(user, held.key.value);
+		if (held.key.value < keys->room)
+			key = keys->list[held.key.value];
 		if (!key.p)
 			return "a text that was not told";
 		xf_proto_raw(out, key.p, key.n);
@@ -154,5 +153,5 @@ const char *xt_json_annotation(struct xf_proto *out, struct xt_message annotatio
 		xt_json_string(out, held.key.data, held.key.n);
 	}
 	put(out, ":");
-	return put_value(out, annotation, &held, user, depth);
+	return put_value(out, annotation, &held, keys, depth);
 }

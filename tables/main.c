@@ -136,10 +136,9 @@ static int write_tables(struct xt_trace *trace, int directory, const struct xt_o
 {
 	struct xt_out out = { 0 };
 	struct xt_rows ends;
-	int result = xt_rows_init(&ends, directory, options->memory / 4), closed;
+	int result, closed;
 
-	if (result)
-		return result;
+	xt_rows_init(&ends, directory, options->memory / 4);
 	result = xt_out_create(&out, directory, options->threads);
 	if (!result)
 		result = xt_sweep(trace, &out, &ends, progress);

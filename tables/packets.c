@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "annotations.h"
 #include "perfetto_fields.h"
 
 #define LONGEST	  (64u << 20) /* bytes of a packet */
@@ -14,16 +15,10 @@
 
 enum { CATEGORIES, NAMES, KEYS, KINDS };
 
-/* Strings of JSON, by number. */
-struct texts {
-	struct xf_text *list;
-	uint32_t room;
-};
-
 /* What the packets of one sequence have told so far. */
 struct sequence {
 	uint64_t now, uuid;
-	struct texts texts[KINDS];
+	struct xt_texts texts[KINDS];
 };
 
 /* Where events of a track are: numbers as text. */
@@ -81,16 +76,9 @@ static struct xf_text proper(struct packets *p, struct xf_proto *made)
 
 /* ---- what is told once ---- */
 
-struct xf_text xt_told_text(void *user, uint64_t number)
-{
-	const struct texts *keys = &((struct packets *)user)->sequence->texts[KEYS];
-
-	return number < keys->room ? keys->list[number] : (struct xf_text){ 0 };
-}
-
 static struct xf_text text_of(const struct packets *p, unsigned kind, uint64_t number)
 {
-	const struct texts *texts = &p->sequence->texts[kind];
+	const struct xt_texts *texts = &p->sequence->texts[kind];
 
 	return number < texts->room ? texts->list[number] : (struct xf_text){ 0 };
 }
@@ -109,7 +97,7 @@ static void forget(struct packets *p, struct sequence *sequence)
 
 static const char *remember(struct packets *p, unsigned kind, struct xt_message entry)
 {
-	struct texts *texts = &p->sequence->texts[kind];
+	struct xt_texts *texts = &p->sequence->texts[kind];
 	struct xt_wire field, text = { 0 };
 	uint64_t number = 0;
 	struct xf_text made;
@@ -327,7 +315,8 @@ static const char *take_field(struct packets *p, const struct xt_wire *field,
 		break;
 	case EVENT_ANNOTATIONS:
 		xf_proto_raw(&p->args, p->args.length ? "," : "{", 1);
-		return xt_json_annotation(&p->args, xt_inside(field), p, DEPTH);
+		return xt_json_annotation(&p->args, xt_inside(field), &p->sequence->texts[KEYS],
+					  DEPTH);
 	case EVENT_LEGACY:
 		for (legacy = xt_inside(field); xt_next(&legacy, &inner);) {
 			if (inner.number == LEGACY_PHASE)
@@ -436,6 +425,7 @@ static void take_defaults(struct packets *p, struct xt_message defaults)
 static void take_clocks(struct packets *p, struct xt_message snapshot)
 {
 	struct xt_wire field, inner;
+	uint64_t real = 0, boot = UINT64_MAX;
 
 	while (xt_next(&snapshot, &field)) {
 		struct xt_message clock = xt_inside(&field);
@@ -447,7 +437,14 @@ static void take_clocks(struct packets *p, struct xt_message snapshot)
 		}
 		if (id == CLOCK_OWN_ID)
 			p->sequence->now = time;
+		else if (id == CLOCK_REALTIME_ID)
+			real = time;
+		else if (id == CLOCK_BOOTTIME_ID)
+			boot = time;
 	}
+	/* xstrace tells its base itself */
+	if (!p->trace->base && boot <= real && real - boot < (uint64_t)XT_FAR)
+		p->trace->base = (int64_t)(real - boot);
 }
 
 /* The parts of a packet, in the order in which they count. NULL, or what is wrong. */

@@ -19,12 +19,4 @@ bool xt_is_packets(const char *head, size_t n);
  */
 int xt_packets_take(struct xt_trace *trace, struct xm_source *source, struct xt_progress *progress);
 
-/* annotations.c: texts as JSON. What no room is found for is known from `failed`. */
-void xt_json_string(struct xf_proto *out, const char *text, size_t n);
-/* Texts by number: {NULL, 0} where none was told. */
-struct xf_text xt_told_text(void *user, uint64_t number);
-/* "key":value of a debug annotation. NULL, or what is wrong. */
-const char *xt_json_annotation(struct xf_proto *out, struct xt_message annotation, void *user,
-			       unsigned depth);
-
 #endif

@@ -7,7 +7,7 @@
 
 #include "trace.h"
 
-#define LONGEST_NAME 4096u
+#define LONGEST_NAME 65536u
 #define LONGEST_TID  240u
 
 static uint32_t process_of(struct xt_trace *trace, struct xf_text pid)

@@ -36,26 +36,31 @@ int xt_nameless(int directory)
 	return fd < 0 ? -errno : fd;
 }
 
-int xt_rows_init(struct xt_rows *rows, int directory, size_t bytes)
+void xt_rows_init(struct xt_rows *rows, int directory, size_t bytes)
 {
 	memset(rows, 0, sizeof(*rows));
 	rows->directory = directory;
 	rows->fd = -1;
-	rows->room = bytes / (sizeof(struct xt_row) + 2 * sizeof(struct xt_key));
+	rows->room = bytes / (2 * sizeof(struct xt_row) + 2 * sizeof(struct xt_key));
 	if (rows->room < FIRST)
 		rows->room = FIRST;
-	/* pages that are not touched cost nothing */
-	rows->rows = malloc(rows->room * sizeof(*rows->rows));
-	rows->keys = malloc(rows->room * sizeof(*rows->keys));
-	rows->others = malloc(rows->room * sizeof(*rows->others));
-	if (rows->rows && rows->keys && rows->others)
-		return 0;
-	xt_rows_free(rows);
-	return -ENOMEM;
+	if (rows->room > UINT32_MAX)
+		rows->room = UINT32_MAX;
+}
+
+/* The thread has ended; what went wrong in it is known. */
+static void end_spilling(struct xt_rows *rows)
+{
+	if (rows->is_spilling)
+		pthread_join(rows->thread, NULL);
+	rows->is_spilling = false;
+	rows->error = rows->error ? rows->error : rows->spill_error;
 }
 
 void xt_rows_free(struct xt_rows *rows)
 {
+	end_spilling(rows);
+	free(rows->full);
 	free(rows->rows);
 	free(rows->keys);
 	free(rows->others);
@@ -78,6 +83,8 @@ static int in_moment(const struct xt_row *a, const struct xt_row *b)
 		return a->kind < b->kind ? -1 : 1;
 	if (a->kind == XT_SLICE && a->dur != b->dur)
 		return a->dur > b->dur ? -1 : 1; /* what holds the other comes first */
+	if ((a->flags ^ b->flags) & XT_OUTER)
+		return a->flags & XT_OUTER ? -1 : 1;
 	return 0;
 }
 
@@ -100,15 +107,15 @@ static int by_moment(const void *left, const void *right, void *user)
 }
 
 /* One digit of the keys, stably; nothing is done where it is the same in all. */
-static void sort_digit(struct xt_rows *rows, unsigned shift, bool is_track)
+static void sort_digit(struct xt_rows *rows, size_t count, unsigned shift, bool is_track)
 {
 	size_t counts[DIGITS] = { 0 }, place = 0;
 	struct xt_key *from = rows->keys, *to = rows->others;
 
 #define DIGIT_OF(key) (((is_track ? (key).track : (key).time) >> shift) & (DIGITS - 1))
-	for (size_t i = 0; i < rows->count; i++)
+	for (size_t i = 0; i < count; i++)
 		counts[DIGIT_OF(from[i])]++;
-	if (counts[DIGIT_OF(from[0])] == rows->count)
+	if (counts[DIGIT_OF(from[0])] == count)
 		return;
 	for (unsigned i = 0; i < DIGITS; i++) {
 		size_t n = counts[i];
@@ -116,50 +123,65 @@ static void sort_digit(struct xt_rows *rows, unsigned shift, bool is_track)
 		counts[i] = place;
 		place += n;
 	}
-	for (size_t i = 0; i < rows->count; i++)
+	for (size_t i = 0; i < count; i++)
 		to[counts[DIGIT_OF(from[i])]++] = from[i];
 #undef DIGIT_OF
 	rows->keys = to;
 	rows->others = from;
 }
 
-static void sort_moments(struct xt_rows *rows)
+static void sort_moments(struct xt_rows *rows, struct xt_row *all, size_t count)
 {
 	struct xt_key *keys = rows->keys;
 
-	for (size_t i = 0, end; i < rows->count; i = end) {
-		for (end = i + 1; end < rows->count && keys[end].time == keys[i].time &&
+	for (size_t i = 0, end; i < count; i = end) {
+		for (end = i + 1; end < count && keys[end].time == keys[i].time &&
 				  keys[end].track == keys[i].track;)
 			end++;
 		if (end - i > 1)
-			qsort_r(keys + i, end - i, sizeof(*keys), by_moment, rows->rows);
+			qsort_r(keys + i, end - i, sizeof(*keys), by_moment, all);
 	}
 }
 
-/* The rows in memory: keys has their order. */
-static void sort(struct xt_rows *rows)
+static bool has_keys(struct xt_rows *rows, size_t count)
+{
+	if (rows->key_room >= count)
+		return true;
+	free(rows->keys);
+	free(rows->others);
+	rows->keys = malloc(count * sizeof(*rows->keys));
+	rows->others = malloc(count * sizeof(*rows->others));
+	rows->key_room = rows->keys && rows->others ? count : 0;
+	return rows->key_room;
+}
+
+/* These rows: keys has their order. 0 or -ENOMEM. */
+static int sort(struct xt_rows *rows, struct xt_row *all, size_t count)
 {
 	int64_t earliest = INT64_MAX, latest = INT64_MIN;
 	uint32_t last_track = 0;
 
-	if (!rows->count)
-		return;
-	for (size_t i = 0; i < rows->count; i++) {
-		const struct xt_row *row = &rows->rows[i];
+	if (!count)
+		return 0;
+	if (!has_keys(rows, count))
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++) {
+		const struct xt_row *row = &all[i];
 
 		earliest = row->ts < earliest ? row->ts : earliest;
 		latest = row->ts > latest ? row->ts : latest;
 		last_track = row->track > last_track ? row->track : last_track;
 	}
-	for (size_t i = 0; i < rows->count; i++)
-		rows->keys[i] = (struct xt_key){ (uint64_t)rows->rows[i].ts - (uint64_t)earliest,
-						 rows->rows[i].track, (uint32_t)i };
+	for (size_t i = 0; i < count; i++)
+		rows->keys[i] = (struct xt_key){ (uint64_t)all[i].ts - (uint64_t)earliest,
+						 all[i].track, (uint32_t)i };
 	for (unsigned shift = 0; shift < 64 && ((uint64_t)latest - (uint64_t)earliest) >> shift;
 	     shift += DIGIT)
-		sort_digit(rows, shift, false);
+		sort_digit(rows, count, shift, false);
 	for (unsigned shift = 0; shift < 32 && last_track >> shift; shift += DIGIT)
-		sort_digit(rows, shift, true);
-	sort_moments(rows);
+		sort_digit(rows, count, shift, true);
+	sort_moments(rows, all, count);
+	return 0;
 }
 
 /* ---- parts ---- */
@@ -181,9 +203,10 @@ static int write_all(int fd, const void *data, size_t length)
 	return 0;
 }
 
-/* What is in memory goes into the file. */
-static void spill(struct xt_rows *rows)
+/* The rows that are full go into the file, in their order. */
+static void *spill(void *user)
 {
+	struct xt_rows *rows = user;
 	struct xt_row few[256];
 	struct xt_part *part;
 	size_t filled = 0;
@@ -191,31 +214,67 @@ static void spill(struct xt_rows *rows)
 	if (rows->fd < 0)
 		rows->fd = xt_nameless(rows->directory);
 	if (rows->fd < 0)
-		rows->error = rows->fd;
+		rows->spill_error = rows->fd;
 	else if (!xf_room_for(&rows->parts, &rows->part_room, rows->part_count,
 			      sizeof(*rows->parts)))
-		rows->error = -ENOMEM;
-	if (rows->error)
-		return;
-	sort(rows);
+		rows->spill_error = -ENOMEM;
+	else
+		rows->spill_error = sort(rows, rows->full, rows->full_count);
+	if (rows->spill_error)
+		return NULL;
 	part = &rows->parts[rows->part_count++];
 	part->at = rows->end;
-	part->left = rows->count;
-	for (size_t i = 0; i < rows->count && !rows->error; i++) {
-		few[filled++] = rows->rows[rows->keys[i].index];
-		if (filled == 256 || i + 1 == rows->count) {
-			rows->error = write_all(rows->fd, few, filled * sizeof(*few));
+	part->left = rows->full_count;
+	for (size_t i = 0; i < rows->full_count && !rows->spill_error; i++) {
+		few[filled++] = rows->full[rows->keys[i].index];
+		if (filled == 256 || i + 1 == rows->full_count) {
+			rows->spill_error = write_all(rows->fd, few, filled * sizeof(*few));
 			filled = 0;
 		}
 	}
-	rows->end += (off_t)(rows->count * sizeof(struct xt_row));
+	rows->end += (off_t)(rows->full_count * sizeof(struct xt_row));
+	return NULL;
+}
+
+/* Begins to write what is in memory; there is room again. */
+static void hand_over(struct xt_rows *rows)
+{
+	struct xt_row *empty = rows->full;
+	size_t have = rows->full_have;
+
+	end_spilling(rows);
+	rows->full_have = rows->have;
+	rows->have = have;
+	rows->full = rows->rows;
+	rows->full_count = rows->count;
+	rows->rows = empty;
 	rows->count = 0;
+	rows->is_spilling = !pthread_create(&rows->thread, NULL, spill, rows);
+	if (!rows->is_spilling)
+		(void)spill(rows);
+}
+
+static void grow(struct xt_rows *rows)
+{
+	size_t have = 2 * rows->have < rows->room ? 2 * rows->have : rows->room;
+	struct xt_row *grown;
+
+	have = have < FIRST ? FIRST : have;
+	grown = realloc(rows->rows, have * sizeof(*grown));
+	if (!grown) {
+		rows->error = -ENOMEM;
+		return;
+	}
+	rows->rows = grown;
+	rows->have = have;
 }
 
 void xt_rows_add(struct xt_rows *rows, const struct xt_row *row)
 {
 	if (rows->count == rows->room)
-		spill(rows);
+		hand_over(rows);
+	if (rows->count == rows->have && !rows->error)
+		grow(rows);
 	if (!rows->error)
 		rows->rows[rows->count++] = *row;
 }
@@ -280,12 +339,16 @@ static void sink(struct xt_rows *rows, uint32_t at)
 
 void xt_rows_sort(struct xt_rows *rows)
 {
+	end_spilling(rows);
 	if (!rows->part_count) {
-		sort(rows);
+		rows->error = rows->error ? rows->error : sort(rows, rows->rows, rows->count);
 		return;
 	}
 	if (rows->count)
-		spill(rows);
+		hand_over(rows);
+	end_spilling(rows);
+	free(rows->full);
+	rows->full = NULL;
 	free(rows->rows);
 	free(rows->keys);
 	free(rows->others);

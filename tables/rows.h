@@ -5,6 +5,7 @@
 #ifndef XT_ROWS_H
 #define XT_ROWS_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -23,6 +24,7 @@ enum xt_kind {
 #define XT_TEXT_HAS_NAME 2u  /* the row's text begins with its name; `name` means nothing */
 #define XT_BEGINS	 4u  /* of a flow: the first point */
 #define XT_GOES_ON	 8u  /* of a flow: a step */
+#define XT_OUTER	 32u /* of a slice: what is as long lies in it */
 #define XT_NEXT		 16u /* of a flow: of the next slice that begins, not of this one */
 
 struct xt_row {
@@ -35,9 +37,16 @@ struct xt_row {
 };
 
 struct xt_rows {
-	size_t room, count; /* rows in memory */
+	size_t room;	    /* rows that may be in memory */
+	size_t have, count; /* there is memory for; there are */
 	struct xt_row *rows;
 	struct xt_key *keys, *others;
+	/* those that a thread sorts and writes, while `rows` is filled again */
+	struct xt_row *full;
+	size_t full_have, full_count, key_room;
+	pthread_t thread;
+	bool is_spilling;
+	int spill_error;
 	int directory, fd;
 	off_t end;
 	struct xt_part {
@@ -54,9 +63,9 @@ struct xt_rows {
 };
 
 /*
- * directory: where files without a name can be made. bytes: of memory, about. 0 or -errno.
+ * directory: where files without a name can be made. bytes: of memory, about.
  */
-int xt_rows_init(struct xt_rows *rows, int directory, size_t bytes);
+void xt_rows_init(struct xt_rows *rows, int directory, size_t bytes);
 /* The row is copied. What goes wrong is known from `error`. */
 void xt_rows_add(struct xt_rows *rows, const struct xt_row *row);
 /* There are no more: they can be read now. */

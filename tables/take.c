@@ -23,6 +23,28 @@ static void add(struct xt_trace *trace, const struct xt_row *row)
 	trace->error = trace->error ? trace->error : trace->store.error;
 }
 
+/* Of a text, which may be missing. */
+static uint32_t number_of(struct xt_trace *trace, struct xf_text text)
+{
+	struct xf_map *map = &trace->names.map;
+	struct xt_recent *recent, now = { .length = (uint32_t)text.n };
+
+	if (text.n < 8)
+		return xf_map_add(map, text.n ? text.p : "", text.n);
+	memcpy(&now.first, text.p, 8);
+	memcpy(&now.last, text.p + text.n - 8, 8);
+	recent = &trace->recent[((now.first ^ now.last * 31 ^ text.n) * 0x9e3779b97f4a7c15ull) >>
+				56];
+	if (recent->first == now.first && recent->last == now.last &&
+	    recent->length == now.length &&
+	    !memcmp(map->bytes + map->keys[recent->number].at, text.p, text.n))
+		return recent->number;
+	now.number = xf_map_add(map, text.p, text.n);
+	if (now.number != XF_NONE)
+		*recent = now;
+	return now.number;
+}
+
 /*
  * The row's name and category; the text of a name that has no number goes into the store, in front
  * of the arguments, which must come next.
@@ -31,8 +53,8 @@ static void take_texts(struct xt_trace *trace, struct xt_row *row, const struct 
 {
 	struct xf_text name = event->name, category = event->cat;
 
-	row->name = name.n <= LONG_NAME ? xf_map_add(&trace->names.map, name.p, name.n) : XF_NONE;
-	row->category = xf_map_add(&trace->names.map, category.p, category.n);
+	row->name = name.n <= LONG_NAME ? number_of(trace, name) : XF_NONE;
+	row->category = number_of(trace, category);
 	row->text = trace->store.end;
 	if (row->name == XF_NONE) {
 		row->flags |= XT_TEXT_HAS_NAME;
@@ -223,6 +245,8 @@ static void take_on_track(struct xt_trace *trace, const struct xf_event *event, 
 	track->has_slices |= phase == 'X' || phase == 'B';
 	switch (phase) {
 	case 'X':
+		if (xf_is(event->cat, "\"gpu_user_annotation\"")) /* Kineto's */
+			row->flags |= XT_OUTER;
 		take_row(trace, event, row);
 		break;
 	case 'B':
@@ -259,13 +283,13 @@ void xt_take(struct xt_trace *trace, const struct xf_event *event, int64_t ts, i
 	char phase = event->ph.p[1];
 
 	trace->events++;
-	if (!strchr("XBEstfiIRnCbeSF", phase))
+	if (phase != 'X' && !strchr("BEstfiIRnCbeSF", phase))
 		return; /* samples, objects, memory dumps: nothing of theirs is in a table */
 	if (ts < trace->first)
 		trace->first = ts;
 	if (ts + dur > trace->last)
 		trace->last = ts + dur;
-	if (strchr("beSF", phase)) {
+	if (phase != 'X' && strchr("beSF", phase)) {
 		take_asynchronous(trace, event, &row, phase == 'b' || phase == 'S');
 		return;
 	}

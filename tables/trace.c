@@ -4,8 +4,6 @@
 
 int xt_trace_init(struct xt_trace *trace, int directory, size_t bytes)
 {
-	int result;
-
 	trace->first = INT64_MAX;
 	trace->last = INT64_MIN;
 	trace->rank = trace->world_size = trace->pid = trace->status = trace->lost = -1;
@@ -14,8 +12,8 @@ int xt_trace_init(struct xt_trace *trace, int directory, size_t bytes)
 	xf_map_init(&trace->pids, XT_PROCESSES, 16u << 20);
 	xf_map_init(&trace->tids, XT_TRACKS, 256u << 20);
 	xf_map_init(&trace->waiting_ids, XT_NAMES, bytes / 4);
-	result = xt_rows_init(&trace->rows, directory, bytes / 2);
-	return result ? result : xt_store_init(&trace->store, directory);
+	xt_rows_init(&trace->rows, directory, bytes);
+	return xt_store_init(&trace->store, directory);
 }
 
 void xt_trace_free(struct xt_trace *trace)

@@ -13,6 +13,7 @@
 #define XT_PROCESSES 65536u
 #define XT_TRACKS    (1u << 20)
 #define XT_NAMES     (1u << 24)
+#define XT_RECENT    256u
 #define XT_FAR	     ((int64_t)1 << 61) /* no time lies as far from 0 */
 
 struct xt_process {
@@ -50,6 +51,11 @@ struct xt_trace {
 	struct xt_said *said, **said_end;
 	size_t said_bytes;
 
+	/* texts that came last, by their ends: most come again soon */
+	struct xt_recent {
+		uint64_t first, last;
+		uint32_t length, number;
+	} recent[XT_RECENT];
 	struct xt_names names; /* of slices and categories alike */
 	struct xf_map pids, tids, waiting_ids;
 	struct xt_process *processes;

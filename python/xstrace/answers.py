@@ -80,16 +80,17 @@ def plain(value):
 
 
 def _table(relation):
-    """All rows are looked at before the first is written: columns are as wide as they need."""
+    """Columns are as wide as the first piece of rows needs."""
     names = [printable(name) for name in relation.columns]
-    rows = [row for piece in rows_of(relation) for row in piece]
-    texts = [[clip_middle(shown(value), WIDEST) for value in row] for row in rows]
-    right = [all(isinstance(row[i], NUMBERS) and not isinstance(row[i], bool) or row[i] is None for row in rows) for i in range(len(names))]
-    widths = [max([columns(name), *(columns(row[i]) for row in texts)]) for i, name in enumerate(names)]
+    pieces = rows_of(relation)
+    first = next(pieces, [])
+    right = [all(value is None or isinstance(value, NUMBERS) and type(value) is not bool for value in values) for values in zip(*first)]
+    texts = [[clip_middle(shown(value), WIDEST) for value in row] for row in first]
+    widths = [max(map(columns, values)) for values in zip(names, *texts)]
 
     def line(cells):
         padded = []
-        for cell, width, is_right in zip(cells, widths, right):
+        for cell, width, is_right in zip(cells, widths, right or [False] * len(names)):
             fill = " " * (width - columns(cell))
             padded.append(fill + cell if is_right else cell + fill)
         return "  ".join(padded).rstrip() + "\n"
@@ -97,6 +98,8 @@ def _table(relation):
     yield line(names)
     yield line(["-" * width for width in widths])
     yield from map(line, texts)
+    for piece in pieces:
+        yield "".join(line([clip_middle(shown(value), WIDEST) for value in row]) for row in piece)
 
 
 def _csv(relation):

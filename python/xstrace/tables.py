@@ -8,6 +8,7 @@ with xstrace.open("app.4711.json") as trace:
 from __future__ import annotations
 
 import contextlib
+import glob
 import os
 import tempfile
 
@@ -42,6 +43,14 @@ VIEWS = {
                          where from_slice is not null and (name is null or name not in ('submit', 'wait', 'order')) group by to_slice) f
                    join slices w on w.slice_id = f.to_slice and w.kind in ('kernel', 'copy', 'device')
                    join slices c on c.slice_id = f.from_slice and c.kind in ('call', 'task')""",
+}
+# what is counted of a trace, for the numbers of the ones behind it: in which table, how
+COUNTED = {
+    "processes": ("processes", "count(*)"),
+    "threads": ("threads", "count(*)"),
+    "slices": ("slices", "count(*)"),
+    "flows": ("flows", "count(*)"),
+    "series": ("counters", "coalesce(max(counter_id) + 1, 0)"),
 }
 MEMORY = 1 << 30  # bytes
 
@@ -90,6 +99,8 @@ class Tables:
             spill = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="xstrace-query."))
             self.connection = database(memory_limit, spill, threads)
             self._stack.callback(self.connection.close)
+            if len(self._parts) > 1:
+                self._create_parts()
             self._create_views()
         except BaseException:
             self._stack.close()
@@ -126,33 +137,40 @@ class Tables:
 
     # ---- views ----
 
-    def _file(self, part, table):
-        path = os.path.join(part.directory, table + ".parquet")
-        return "read_parquet(['" + path.replace("'", "''") + "'])"
-
-    def _counts(self, part):
-        """{what: how many of them the trace has}"""
-        tables = ("processes", "threads", "slices", "flows")
-        queries = [f"select count(*) from {self._file(part, table)}" for table in tables]
-        queries.append(f"select coalesce(max(counter_id) + 1, 0) from {self._file(part, 'counters')}")
-        row = self.connection.execute("select " + ", ".join(f"({query})" for query in queries)).fetchall()[0]
-        return dict(zip((*tables, "series"), row))
+    def _files(self, table):
+        """The table's files, with the name of each as the column `filename`."""
+        paths = [glob.escape(os.path.join(part.directory, table + ".parquet")) for part in self._parts]
+        quoted = ", ".join("'" + path.replace("'", "''") + "'" for path in paths)
+        return f"read_parquet([{quoted}], filename = true)"
 
     def _create_views(self):
-        moved = dict.fromkeys(("processes", "threads", "slices", "flows", "series"), 0)
-        selects = {table: [] for table in TABLES}
-        for number, part in enumerate(self._parts):
-            for table, columns in TABLES.items():
-                changed = ", ".join(f"{column} + {moved[of]} as {column}" for column, of in columns.items() if moved[of])
-                replace = f" replace ({changed})" if changed else ""
-                selects[table].append(f"select *{replace}, {self._first + number}::bigint as trace_id from {self._file(part, table)}")
-            if number + 1 < len(self._parts):
-                for what, count in self._counts(part).items():
-                    moved[what] += count
-        for table, parts in selects.items():
-            self.connection.execute(f"create view {table} as " + " union all ".join(parts))
+        for table, columns in TABLES.items():
+            if len(self._parts) == 1:
+                query = f"select * exclude (filename), {self._first}::bigint as trace_id from {self._files(table)}"
+            else:
+                moved = ", ".join(f"t.{column} + p.{of} as {column}" for column, of in columns.items())
+                replace = f" replace ({moved})" if moved else ""
+                query = f"""select t.* exclude (filename){replace}, p.trace_id from {self._files(table)} t
+                            join parts p on t.filename = p.directory || '/{table}.parquet'"""
+            self.connection.execute(f"create view {table} as {query}")
         for view, query in VIEWS.items():
             self.connection.execute(f"create view {view} as {query}")
+
+    def _create_parts(self):
+        """The table `parts`: of each trace, by how much its numbers are moved so that they are different in all."""
+        counts = {part.directory: dict.fromkeys(COUNTED, 0) for part in self._parts}
+        for what, (table, count) in COUNTED.items():
+            query = f"select filename, {count} from {self._files(table)} group by filename"
+            for file, number in self.connection.execute(query).fetchall():
+                counts[os.path.dirname(file)][what] = number
+        moved = dict.fromkeys(COUNTED, 0)
+        rows = []
+        for number, part in enumerate(self._parts):
+            rows.append((part.directory, self._first + number, *moved.values()))
+            moved = {what: moved[what] + counts[part.directory][what] for what in COUNTED}
+        columns = ", ".join(f"{what} bigint" for what in COUNTED)
+        self.connection.execute(f"create table parts(directory varchar, trace_id bigint, {columns})")
+        self.connection.executemany(f"insert into parts values ({', '.join('?' * (2 + len(COUNTED)))})", rows)
 
 
 def database(memory_limit, spill=None, threads=None):
