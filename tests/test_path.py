@@ -18,7 +18,7 @@ from conftest import APPS, BUILD, ROOT, Trace, check_trace, limited
 from cuda_log import HAVE_SOFTCUDA, SoftCUDA
 from gpu_log import DRIVER, SoftGPU
 from merging import merge
-from planned import DEVICE, Planned, play, random_programs
+from planned_paths import DEVICE, Planned, play, random_programs
 from ranks import MPI, MPICC, Job, Ranks, needs_mpi
 
 from xstrace import TraceError
