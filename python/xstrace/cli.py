@@ -97,10 +97,10 @@ def _window(text):
 
 def memory_size(text):
     """The type of an option that takes bytes of memory: at least 64M."""
-    match = re.fullmatch(r"(\d{1,12})([KMGT]?)", text)
+    match = re.fullmatch(r"(\d{1,12})([KMGT]?)B?", text)
     size = int(match[1]) << {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}[match[2]] if match else 0
     if size < 64 << 20:
-        raise argparse.ArgumentTypeError(f"takes bytes, at least 64M, not '{printable(text)}'")
+        raise argparse.ArgumentTypeError(f"takes bytes from 64M on, not '{printable(text)}'")
     return size
 
 

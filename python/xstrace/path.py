@@ -46,12 +46,23 @@ def _examine(tables, what_if, halves):
         path_rules.parse_rule(text)
     if len(what_if) > path_rules.MOST_RULES:
         raise TraceError(f"at most {path_rules.MOST_RULES} changes at once")
-    graph = path_graph.make_graph(tables)
+    graph = _graph(tables, path_graph)
     if not len(graph.begin):
         raise TraceError("the trace holds no slices of threads or devices")
     rules = [path_rules.make_rule(text, graph) for text in what_if]
     found = path_core.ask(graph, rules, path_report.scenarios_of(rules), halves)
     return path_report.tell(graph, found, rules, _titles(tables, graph)), graph, found
+
+
+def _graph(tables, path_graph):
+    import duckdb
+
+    try:
+        return path_graph.make_graph(tables)
+    except duckdb.OutOfMemoryException:
+        raise TraceError("its tables need more memory: raise --memory-limit, or make room in $TMPDIR") from None
+    except duckdb.Error as error:
+        raise TraceError(f"its tables cannot be read: {str(error).splitlines()[0]}") from None
 
 
 def _titles(tables, graph):
