@@ -27,6 +27,8 @@ EXPORT sigaction_function sigaction, __sigaction;
 /* What older standards, or a program built for them, call instead. */
 EXPORT signal_function signal, bsd_signal, ssignal, sysv_signal, __sysv_signal, sigset;
 
+#define SECOND_WAITS 2500u /* ms; longer than xs_companion_crash() waits */
+
 static const int fatal[] = { SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT };
 
 static bool is_fatal(int number)
@@ -55,18 +57,56 @@ static int real_sigaction(int number, const struct sigaction *action, struct sig
 	return function(number, action, old);
 }
 
+/*
+ * The process that a thread ends by now; 0: none. A child of vfork() has its parent's memory, and
+ * what it leaves there is another process's id.
+ */
+static _Atomic long ending;
+
+/*
+ * By the first signal a program would have ended, and by no later one: who comes second waits for
+ * that end. It comes soon; if it never does, the second one tries.
+ */
+static void wait_if_second(long pid)
+{
+	const struct timespec ms = { 0, 1000000 };
+	long was = atomic_load_explicit(&ending, memory_order_relaxed);
+
+	if (was != pid &&
+	    atomic_compare_exchange_strong_explicit(&ending, &was, pid, memory_order_relaxed,
+						    memory_order_relaxed))
+		return;
+	for (unsigned i = 0; i < SECOND_WAITS; i++)
+		(void)xs_sys6(SYS_nanosleep, (long)&ms, 0, 0, 0, 0, 0);
+}
+
+/*
+ * To this thread, where it is blocked until the handler returns. Its sender, address and reason are
+ * the same; a sandbox that the program was started in may refuse to say them.
+ */
+static void send_again(long pid, int number, siginfo_t *info)
+{
+	long tid = xs_sys6(SYS_gettid, 0, 0, 0, 0, 0, 0);
+	bool raised = info->si_code == SI_TKILL && info->si_pid == pid; /* abort(), raise() */
+
+	if (!raised && !xs_sys6(SYS_rt_tgsigqueueinfo, pid, tid, number, (long)info, 0, 0))
+		return;
+	if (xs_sys6(SYS_tgkill, pid, tid, number, 0, 0, 0))
+		(void)xs_sys6(SYS_kill, pid, number, 0, 0, 0, 0);
+}
+
 /* Only one thread's end ends the program: the default action comes back before the signal does. */
 static void on_signal(int number, siginfo_t *info, void *context)
 {
 	const struct sigaction as_it_was = { .sa_handler = SIG_DFL };
+	long pid = xs_sys6(SYS_getpid, 0, 0, 0, 0, 0, 0);
 	int error = errno;
 
 	(void)context;
+	wait_if_second(pid);
 	xs_companion_crash(number);
 	(void)real_sigaction(number, &as_it_was, NULL);
-	/* it is blocked until this function returns; its sender, address and reason are the same */
-	(void)xs_sys6(SYS_rt_tgsigqueueinfo, xs_sys6(SYS_getpid, 0, 0, 0, 0, 0, 0),
-		      xs_sys6(SYS_gettid, 0, 0, 0, 0, 0, 0), number, (long)info, 0, 0);
+	send_again(pid, number, info);
 	errno = error;
 }
 

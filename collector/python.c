@@ -8,8 +8,8 @@
  * that is not so, nothing is read: in a signal's handler the interpreter may have been interrupted
  * at any instruction (stack.c), and when it ends it frees what daemon threads use.
  *
- * Besides, no page is read that was not found to be readable once, so pointers that the program has
- * spoilt lead nowhere.
+ * Besides, each stack reads no page that the kernel has not just said to be readable, so pointers
+ * that the program has spoilt lead nowhere. What was found earlier does not count: memory goes.
  */
 #include "python.h"
 
@@ -25,8 +25,7 @@
 #include "strtab.h"
 
 #define PAGE  4096u
-#define PAGES 4096u /* powers of two */
-#define KNOWN 8192u
+#define KNOWN 8192u /* a power of two */
 
 static_assert(XS_STRINGS_SIZE / 8 < 1u << 22, "a file's id reaches no mark of a frame's word");
 
@@ -45,32 +44,30 @@ static struct xs_python python;
  * code object and what tells that from others in its place.
  */
 static struct tables {
-	_Atomic uint64_t page[PAGES]; /* known to be readable; the address and 1 */
 	struct {
 		_Atomic uint64_t check; /* exclusive or of the key and the word */
 		_Atomic uint64_t word;	/* for the record */
 	} known[KNOWN];
 } *tables;
 
-static bool is_readable(uint64_t page)
+static bool is_readable(uint64_t *pages, uint64_t page)
 {
-	_Atomic uint64_t *known = &tables->page[page / PAGE % PAGES];
+	uint64_t *known = &pages[page / PAGE % XS_PYTHON_PAGES];
 
-	if (atomic_load_explicit(known, memory_order_relaxed) == (page | 1))
+	if (*known == (page | 1))
 		return true;
 	if (!xs_page_readable(page))
 		return false;
-	atomic_store_explicit(known, page | 1, memory_order_relaxed);
+	*known = page | 1;
 	return true;
 }
 
-static int read_own(void *data, uint64_t address, void *to, size_t bytes)
+static int read_own(void *pages, uint64_t address, void *to, size_t bytes)
 {
 	uint64_t first = address & ~(uint64_t)(PAGE - 1),
 		 last = (address + bytes - 1) & ~(uint64_t)(PAGE - 1);
 
-	(void)data;
-	if (!is_readable(first) || (last != first && !is_readable(last)))
+	if (!is_readable(pages, first) || (last != first && !is_readable(pages, last)))
 		return -1;
 	memcpy(to, (const void *)(uintptr_t)address, bytes);
 	return 0;
@@ -78,6 +75,7 @@ static int read_own(void *data, uint64_t address, void *to, size_t bytes)
 
 void xs_python_init_own(void)
 {
+	uint64_t pages[XS_PYTHON_PAGES] = { 0 };
 	struct dl_find_object object;
 
 	if (tables || !PyGILState_GetThisThreadState || !Py_IsInitialized || !_dl_find_object ||
@@ -86,8 +84,9 @@ void xs_python_init_own(void)
 	tables = mmap(NULL, sizeof(*tables), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
 		      -1, 0);
 	if (tables == MAP_FAILED ||
-	    xs_python_find(&python, read_own, NULL, (uintptr_t)object.dlfo_map_start))
+	    xs_python_find(&python, read_own, pages, (uintptr_t)object.dlfo_map_start))
 		python.minor = 0;
+	python.data = NULL;
 	if (tables == MAP_FAILED)
 		tables = NULL;
 }
@@ -96,14 +95,16 @@ void xs_python_stack_begin(struct xs_python_stack *stack)
 {
 	uint64_t state;
 
-	*stack = (struct xs_python_stack){ .native = 0 };
+	stack->walk.frame = 0;
 	if (!python.minor || !Py_IsInitialized())
 		return;
 	state = (uintptr_t)PyGILState_GetThisThreadState();
 	if (!state)
 		return;
-	xs_python_begin(&python, state, &stack->walk);
-	stack->native = xs_python_native(&python, &stack->walk);
+	*stack = (struct xs_python_stack){ .python = python };
+	stack->python.data = stack->pages;
+	xs_python_begin(&stack->python, state, &stack->walk);
+	stack->native = xs_python_native(&stack->python, &stack->walk);
 }
 
 bool xs_python_is_run_by(const struct xs_python_stack *stack, uintptr_t at, uintptr_t from,
@@ -112,44 +113,46 @@ bool xs_python_is_run_by(const struct xs_python_stack *stack, uintptr_t at, uint
 	if (!stack->walk.frame)
 		return false;
 	if (!stack->native)
-		return at - python.loop < python.loop_size;
+		return at - stack->python.loop < stack->python.loop_size;
 	return stack->native >= from && stack->native < to;
 }
 
 /* ---- what they are called ---- */
 
-static __attribute__((noinline, cold)) uint64_t word_of(const struct xs_python_frame *frame)
+static __attribute__((noinline, cold)) uint64_t word_of(const struct xs_python *own,
+							const struct xs_python_frame *frame)
 {
 	struct xs_python_text text;
 	struct xs_part part = { text.text, 0 };
 	uint32_t file;
 
-	xs_python_file(&python, frame->code, &text);
+	xs_python_file(own, frame->code, &text);
 	part.length = text.length;
 	file = xs_name_parts(&part, 1, 0);
-	xs_python_function(&python, frame->code, &text);
+	xs_python_function(own, frame->code, &text);
 	part.length = text.length;
-	return XS_FRAME_OF_PYTHON(xs_name_parts(&part, 1, file), xs_python_line(&python, frame));
+	return XS_FRAME_OF_PYTHON(xs_name_parts(&part, 1, file), xs_python_line(own, frame));
 }
 
 uint64_t xs_python_stack_next(struct xs_python_stack *stack, bool *ret_last)
 {
+	const struct xs_python *own = &stack->python;
 	struct xs_python_frame frame;
 	uint64_t key, word, check;
 	uint32_t at;
 
-	if (!xs_python_next(&python, &stack->walk, &frame))
+	if (!xs_python_next(own, &stack->walk, &frame))
 		return 0;
 	*ret_last = frame.is_entry;
 	if (frame.is_entry)
-		stack->native = xs_python_native(&python, &stack->walk);
+		stack->native = xs_python_native(own, &stack->walk);
 	key = (frame.code ^ (uint64_t)frame.instruction << 40) * 0x9e3779b97f4a7c15ull;
 	at = (uint32_t)(key >> 40) % KNOWN;
-	key ^= xs_python_check_of(&python, frame.code);
+	key ^= xs_python_check_of(own, frame.code);
 	word = atomic_load_explicit(&tables->known[at].word, memory_order_relaxed);
 	check = atomic_load_explicit(&tables->known[at].check, memory_order_relaxed);
 	if (!word || (check ^ word) != key) {
-		word = word_of(&frame);
+		word = word_of(own, &frame);
 		atomic_store_explicit(&tables->known[at].check, key ^ word, memory_order_relaxed);
 		atomic_store_explicit(&tables->known[at].word, word, memory_order_relaxed);
 	}

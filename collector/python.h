@@ -16,9 +16,12 @@ void xs_python_init_own(void);
  * The thread's functions that have not been passed yet. None: no interpreter, or the thread runs
  * nothing of Python's.
  */
+#define XS_PYTHON_PAGES 32u /* a power of two */
 struct xs_python_stack {
+	struct xs_python python; /* reads through `pages` */
 	struct xs_python_walk walk;
-	uint64_t native; /* as xs_python_native() says it */
+	uint64_t native;		 /* as xs_python_native() says it */
+	uint64_t pages[XS_PYTHON_PAGES]; /* known to be readable; the address and 1 */
 };
 void xs_python_stack_begin(struct xs_python_stack *stack);
 

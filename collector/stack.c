@@ -9,7 +9,9 @@
  *
  * No byte is read before it is known to be readable: stacks may be odd (coroutines, a handler's
  * own) and rules may be wrong. What is known is kept for each thread; the kernel is asked for each
- * page once.
+ * page once. That holds for as long as each step is one that the code itself describes: the stack
+ * that it stands on stays. From where a frame pointer was followed, which may be any number,
+ * nothing counts that was known before; and no such step leaves the thread's stack.
  */
 #include "stack.h"
 
@@ -61,6 +63,7 @@ static _Atomic uint32_t program_name; /* string id of the program's own file */
 struct frame {
 	uintptr_t at; /* inside of the instruction that called, or was interrupted */
 	uintptr_t sp, bp;
+	bool guessed;		      /* by a frame pointer, which may be none */
 	struct dl_find_object module; /* that `at` was found in last */
 };
 
@@ -91,6 +94,11 @@ static bool reach(uintptr_t address)
 	t->stack_low = page;
 	t->stack_high = page + PAGE;
 	return true;
+}
+
+static void forget_pages(void)
+{
+	xs_tls.stack_low = xs_tls.stack_high = 0;
 }
 
 /* Sanitizers would see the application's stack read outside of its variables. */
@@ -329,12 +337,30 @@ static bool step_by_rule(struct frame *frame, const struct xs_rule *rule)
 	return at;
 }
 
-/* Code without call frame information: made at run time, and mostly with frame pointers. */
+/*
+ * Where the stack ends at the latest: the C library lays a thread's own data at the top of its
+ * stack. The first thread's data lies below the stack; nothing comes and goes above that one.
+ */
+static uintptr_t end_of_stack(uintptr_t sp)
+{
+	uintptr_t own = (uintptr_t)__builtin_thread_pointer();
+
+	return sp < own ? own : UINTPTR_MAX;
+}
+
+/*
+ * Code without call frame information: made at run time, and mostly with frame pointers. Others use
+ * the register for anything, also for the address of memory that another thread unmaps just now.
+ */
 static bool step_by_pointer(struct frame *frame)
 {
 	uintptr_t at, bp;
 
-	if (frame->bp < frame->sp || frame->bp - frame->sp >= REACH || !load(frame->bp, &bp) ||
+	if (!frame->guessed)
+		forget_pages();
+	frame->guessed = true;
+	if (frame->bp < frame->sp || frame->bp - frame->sp >= REACH ||
+	    frame->bp >= end_of_stack(frame->sp) || !load(frame->bp, &bp) ||
 	    !load(frame->bp + 8, &at))
 		return false;
 	if (at < PAGE || (bp <= frame->bp && !find_module(at - 1, &frame->module)))

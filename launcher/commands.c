@@ -232,9 +232,8 @@ static void tell_asked(const struct xs_launch *launch)
 
 	memcpy(path, launch->control->session_trace, sizeof(path));
 	path[sizeof(path) - 1] = '\0';
-	*xs_plain(path, path, strlen(path)) = '\0';
 	if (path[0])
-		printf("[INFO] Timeline is stored in %s\n", path);
+		xs_print_trace(path);
 }
 
 static int pause_run(const struct xs_launch *launch, const char *session)

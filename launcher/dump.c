@@ -1,6 +1,7 @@
 /*
  * xstrace --dump NAME: from another shell, makes a session's flight recorder write.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,17 @@
 #include "launcher.h"
 #include "process.h"
 #include "text.h"
+
+void xs_print_trace(char *path)
+{
+	bool gone = access(path, F_OK) && errno == ENOENT;
+
+	*xs_plain(path, path, strlen(path)) = '\0';
+	if (gone)
+		xs_tell("xstrace: %s is gone: it was removed or moved\n", path);
+	else
+		printf("[INFO] Timeline is stored in %s\n", path);
+}
 
 static bool written(const struct xs_control *control, uint32_t number)
 {
@@ -31,10 +43,8 @@ static void tell_files(const struct xs_launch *launch, uint32_t number)
 	xs_dump_name(name, number);
 	fd = directory < 0 ? -1 : xs_shm_open(directory, name, XS_SHM_READ);
 	list = fd < 0 ? NULL : fdopen(fd, "r");
-	for (; list && getdelim(&path, &room, '\0', list) > 0; count++) {
-		*xs_plain(path, path, strlen(path)) = '\0';
-		printf("[INFO] Timeline is stored in %s\n", path);
-	}
+	for (; list && getdelim(&path, &room, '\0', list) > 0; count++)
+		xs_print_trace(path);
 	if (list && !count)
 		printf("[INFO] No process has recorded anything\n");
 	free(path);

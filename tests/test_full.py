@@ -258,6 +258,32 @@ def test_existing_file_is_kept(xstrace):
         (run.cwd / new.format(pid)).unlink()
 
 
+# what somebody does with the files of a run that goes on; {}: their names
+MEANWHILE = {"removed": "rm {}", "moved": "mkdir away && mv {} away", "replaced": "for f in {}; do echo > new && mv new $f; done"}
+
+
+@pytest.mark.parametrize("how", MEANWHILE)
+@pytest.mark.parametrize("compress", ["", "--compress zstd"])
+def test_files_that_are_gone_are_not_said_to_be_stored(xstrace, how, compress):
+    """Each is named in a line of its own, whether it is a trace, a log or stacks; what has come in its place is let alone."""
+    run = xstrace.start(f"{ITT} {compress} -c -o log.txt", "itt_stress", [xstrace.home / "truth", 1, 100, 0])
+    run.wait_for_output()
+    names = wait_until(lambda: sorted(path.name for path in run.cwd.iterdir() if path.name.startswith("itt_stress.")))
+    subprocess.run(MEANWHILE[how].format(" ".join(names)), shell=True, check=True, cwd=run.cwd)
+    os.kill(run.child("itt_stress"), signal.SIGTERM)
+    run.wait()
+    wait_until(lambda: not run.dir)
+    run.read_output()
+    assert run.status == -signal.SIGTERM
+    for name in names:
+        assert [line for line in run.said if f"/{name}" in line] == [
+            f"xstrace: {run.cwd}/{name} is gone: it was removed, moved or replaced before it was complete"
+        ]
+        assert not (run.cwd / name).exists() or (run.cwd / name).read_text() == "\n"
+        (run.cwd / name).unlink(missing_ok=True)
+    assert not any("Timeline is stored" in line for line in run.said)
+
+
 def test_existing_link_is_not_followed(xstrace):
     target = xstrace.home / "target"
     script = f"ln -s {target} itt_tasks.$$.json; exec {APPS}/itt_tasks 5"

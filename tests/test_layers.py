@@ -21,11 +21,12 @@ MAY_USE = {
     "interpose/openmp": BACKEND,
     "interpose/python": BACKEND,
     **{f"gpu/{path.name}": BACKEND for path in sorted((ROOT / "gpu").iterdir()) if path.is_dir() and path.name != "base"},
+    "costs": ["common", "collector", "itt_collector", "interpose/mpi"],
     "writer/base": ["common"],
     "writer/formats": [],
-    "writer/meaning": ["common", "writer/base"],
-    "writer/sinks": ["common", "writer/base", "writer/formats", "writer/meaning"],
-    "writer/drain": ["common", "writer/base", "writer/meaning", "writer/sinks"],
+    "writer/meaning": ["common", "costs", "writer/base"],
+    "writer/sinks": ["common", "costs", "writer/base", "writer/formats", "writer/meaning"],
+    "writer/drain": ["common", "costs", "writer/base", "writer/meaning", "writer/sinks"],
     "merge/read": ["common", "writer/formats"],
     "merge/mpi": ["merge/read", "writer/formats"],
     "merge/clocks": ["merge/read", "merge/mpi", "writer/base", "writer/formats"],
@@ -38,8 +39,10 @@ MAY_USE = {
     "python/native": ["include/xstrace"],
     "launcher": ["common", "writer/base"],
     "devices": ["common"],
+    "doctor": ["common", "itt_collector", "writer/base", "devices"],
     "sampler": ["common", "include/xstrace", "library"],
     "stacks": ["common"],
+    "replay": [],
 }
 # of a folder that may be used in part, the headers that may be included
 IN_PART = {
@@ -51,6 +54,11 @@ IN_PART = {
     ("merge/clocks", "writer/base"): {"json.h"},
     ("merge/write", "writer/base"): {"json.h", "output.h"},
     ("launcher", "writer/base"): {"json.h"},
+    ("writer/meaning", "costs"): {"costs.h"},
+    ("writer/sinks", "costs"): {"costs.h"},
+    ("writer/drain", "costs"): {"costs.h"},
+    ("doctor", "writer/base"): {"json.h"},
+    ("doctor", "itt_collector"): {"itt_abi.h"},
     ("library/inside", "library"): {"library.h"},
 }
 
@@ -139,7 +147,7 @@ def symbols(paths):
     found = {str(path): (set(), set()) for path in paths}
     for line in subprocess.run(["nm", "-P", "-A", *paths], capture_output=True, text=True, check=True).stdout.splitlines():
         path, name, kind, *_ = re.split(r":? ", line)
-        if re.match(r"x[smt]_", name) and kind.isupper():
+        if re.match(r"x[smtr]_", name) and kind.isupper():
             found[path][kind == "U"].add(name)
     return found
 

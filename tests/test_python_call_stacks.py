@@ -188,6 +188,11 @@ circle = (ctypes.c_uint64 * 64)()
 circle[:] = [ctypes.addressof(circle)] * 64
 circle[1] = ctypes.addressof(ctypes.c_char.in_dll(ctypes.pythonapi, "PyCode_Type"))
 spoil(frame_at(), ctypes.addressof(circle))
+# the same in memory that was read, and is gone then
+ctypes.memmove(inside, (ctypes.c_uint64 * 64)(*(value if i == 1 else inside for i, value in enumerate(circle))), 512)
+for _ in range(2):
+    spoil(frame_at(), inside)
+    ctypes.CDLL(None).mprotect(ctypes.c_void_p(inside), 4096, 0)
 call()
 json.dump(said, sys.stdout)
 '''

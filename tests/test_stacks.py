@@ -2,6 +2,7 @@
 
 import collections
 import os
+import platform
 import signal
 import subprocess
 import sys
@@ -114,6 +115,18 @@ def test_little_room_on_the_stack(xstrace):
     assert run.status == 0
     (stack,) = stacks_of(run)
     assert stack[-2:] == ["near_the_end", "leaf"]
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="instructions of x86-64")
+@pytest.mark.parametrize("where", ["thread", "coroutine"])
+def test_code_made_at_run_time_that_keeps_a_number_in_rbp(xstrace, where):
+    """The memory that it points to is followed only on the thread's own stack, and only if it is there."""
+    run = xstrace(CALL, "cl_stacks", ["made", where])
+    assert (run.status, run.err) == (0, "")
+    first, second = stacks_of(run)
+    assert first[-1] == second[-1] == "leaf"
+    assert len(second) == 2 and second[0].startswith("0x")  # the code itself; what called it cannot be known
+    assert len(first) == 2 or where == "coroutine"
 
 
 def test_libraries_that_are_closed_and_come_to_the_same_place(xstrace):

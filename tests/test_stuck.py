@@ -1,6 +1,7 @@
 """Where threads are: --stacks, --watchdog, --stacks-on-crash. Programs go on, and end, as without."""
 
 import os
+import platform
 import re
 import shutil
 import signal
@@ -79,6 +80,18 @@ def test_64_threads_at_known_places(xstrace, form):
     assert len({event["tid"] for event in here}) == len(here) == 64
     held = [event["args"]["stack"] for event in here if any("hold_1" in frame for frame in event["args"]["stack"])]
     assert len(held) == 16 and all("start_thread" in stack[1] for stack in held)  # outermost first
+
+
+def test_stacks_are_in_the_dumps_of_the_flight_recorder(xstrace):
+    stuck = Stuck(xstrace, f"{ITT} --flight-recorder 60s", "threads", 7)
+    stuck.stacks()
+    stuck.stacks()
+    os.kill(stuck.run.pid, signal.SIGUSR1)
+    wait_until(lambda: "Timeline" in (stuck.run.log / "stderr").read_text())
+    run = stuck.finish()
+    here = [event for event in run.traces[0].events if event["ph"] in "iI" and event["name"] == "thread is here"]
+    assert len(here) == 16 and len({event["tid"] for event in here}) == 8
+    assert any("hold_1" in frame for event in here for frame in event["args"]["stack"])
 
 
 def test_system_calls_go_on(xstrace):
@@ -390,6 +403,7 @@ def test_crashes(xstrace, how, number, functions):
 CRASHER = r"""
 #define _GNU_SOURCE
 #include <linux/seccomp.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
@@ -407,6 +421,25 @@ int __sigaction(int, const struct sigaction *, struct sigaction *);
 
 static int *volatile nowhere;
 
+static volatile int aborts;
+
+/* As soon as the first thread blocks signals: it is in a handler. */
+static void *crash_second(void *unused)
+{
+	char text[4096];
+
+	while (!aborts)
+		;
+	for (;;) {
+		FILE *file = fopen("/proc/self/status", "r");
+
+		text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
+		fclose(file);
+		if (strstr(text, "SigBlk:\tfffffff"))
+			*nowhere = 1;
+	}
+}
+
 int main(int count, char **arguments)
 {
 	const char *how = arguments[1];
@@ -422,6 +455,13 @@ int main(int count, char **arguments)
 	} else if (!strcmp(how, "small")) { /* a signal stack without room for a frame of the kernel's */
 		sigaltstack(&(stack_t){ .ss_sp = malloc(2048), .ss_size = 2048 }, NULL);
 		abort();
+	} else if (!strcmp(how, "sent")) { /* also where a sandbox forbids to say who sent a signal */
+		kill(getpid(), SIGABRT);
+		return 3;
+	} else if (!strcmp(how, "second")) { /* a thread crashes while another one does */
+		pthread_create(&(pthread_t){ 0 }, NULL, crash_second, NULL);
+		aborts = 1;
+		kill(getpid(), SIGABRT);
 	} else if (!strcmp(how, "strict")) {
 		prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT);
 	} else if (!strcmp(how, "refused")) {
@@ -455,6 +495,50 @@ def test_unlucky_crashes(xstrace, how, number, told):
     run = xstrace(f"--stacks-on-crash {ITT}", program, [how])
     assert (run.status, run.out) == (bare.status, bare.out) and bare.status == -number
     assert any("is about to end a process" in line for line in run.said) == told
+
+
+# runs a command where the kernel refuses the system call of that number
+REFUSE = r"""
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+int main(int count, char **arguments)
+{
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)atoi(arguments[1]), 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog all = { 4, filter };
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &all))
+		return 77;
+	execv(arguments[2], arguments + 2);
+	return 78;
+}
+"""
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the number of a system call")
+def test_a_crash_where_nobody_may_say_who_has_sent_a_signal(xstrace):
+    """A sandbox around all of it refuses rt_tgsigqueueinfo(): the program ends by the signal all the same."""
+    refuse = [compile_c(xstrace.home / "refuse", REFUSE), "297"]
+    program = compile_c(xstrace.home / "crasher", CRASHER)
+    run = xstrace(f"--stacks-on-crash {ITT}", program, ["sent"], prefix=refuse)
+    assert (run.status, run.out) == (-signal.SIGABRT, "")
+    assert any("is about to end a process" in line for line in run.said)
+
+
+def test_the_first_crash_ends_the_program(xstrace):
+    """Another thread's, which comes while stacks are being looked at, does not."""
+    program = compile_c(xstrace.home / "crasher", CRASHER)
+    for _ in range(6):
+        assert xstrace(f"--stacks-on-crash {ITT}", program, ["second"]).status == -signal.SIGABRT
 
 
 def test_no_handler_without_the_option(xstrace):

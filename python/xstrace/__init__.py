@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         why_not,
     )
     from .check import check_trace
+    from .path import critical_path
     from .summary import summarize
     from .tables import Tables, open
     from .trace import Trace, TraceError, open_trace
@@ -71,6 +72,7 @@ _WHERE = {
         "why_not",
     ],
     "check": ["check_trace"],
+    "path": ["critical_path"],
     "summary": ["summarize"],
     "tables": ["Tables", "open"],
     "trace": ["Trace", "TraceError", "open_trace"],
@@ -88,6 +90,7 @@ __all__ = [
     "TraceError",
     "check_trace",
     "counter",
+    "critical_path",
     "export_memory",
     "initialize",
     "is_recording",

@@ -8,7 +8,7 @@ import re
 import sys
 
 from . import answers, library
-from .cli import add_zstd_window, printable, said
+from .cli import add_zstd_window, memory_size, printable, said
 from .convert import NoTables
 from .source import TraceError
 from .tables import TABLES, VIEWS, open as open_tables
@@ -30,14 +30,6 @@ exit status: 0: answered; 1: answered, but not all of the traces could be read, 
 
 class Failed(ValueError):
     """The text is one line."""
-
-
-def _bytes(text):
-    match = re.fullmatch(r"(\d{1,12})([KMGT]?)B?", text)
-    size = int(match[1]) << {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}[match[2]] if match else 0
-    if size < 64 << 20:
-        raise argparse.ArgumentTypeError(f"takes bytes from 64M on, not '{printable(text)}'")
-    return size
 
 
 def _processes(text):
@@ -70,7 +62,7 @@ def _parser():
     parser.add_argument("--processes", type=_processes, metavar="N", help="ask the traces by so many processes at a time")
     parser.add_argument("--scheduler", metavar="ADDRESS", help="ask the traces by the workers of this Dask cluster, where they are")
     parser.add_argument(
-        "--memory-limit", type=_bytes, default=1 << 30, metavar="BYTES", help="use about so much memory (suffixes K, M, G; default 1G)"
+        "--memory-limit", type=memory_size, default=1 << 30, metavar="BYTES", help="use about so much memory (suffixes K, M, G; default 1G)"
     )
     parser.add_argument("--no-cache", action="store_true", help="do not keep the tables that are made of a trace, nor use kept ones")
     add_zstd_window(parser)

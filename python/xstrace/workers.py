@@ -1,9 +1,9 @@
 """Where the work on each rank's trace is done: in processes of this machine, or by a Dask cluster's workers near the files.
 
-    with workers(address) as pool:              # address None: here
-        traces = pool.find(["traces/"])
-        for path, result, error in pool.each(ranks.check, [(path,) for path in traces]):
-            ...
+with workers(address) as pool:              # address None: here
+    traces = pool.find(["traces/"])
+    for path, result, error in pool.each(ranks.check, [(path,) for path in traces]):
+        ...
 """
 
 from __future__ import annotations
@@ -100,10 +100,7 @@ class _Cluster:
     def each(self, function, calls):
         # who sees a file may end before it is asked for it; then any other may try
         options = {"allow_other_workers": True, "pure": False}
-        futures = [
-            (call[0], self._client.submit(function, *call, workers=self._near[call[0]][1], **options))
-            for call in calls
-        ]
+        futures = [(call[0], self._client.submit(function, *call, workers=self._near[call[0]][1], **options)) for call in calls]
         for path, future in futures:
             try:
                 error = future.exception()

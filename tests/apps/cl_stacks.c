@@ -1,14 +1,19 @@
 /*
  * Calls from places that are known by name, in code without frame pointers: cl_stacks [what]
  *
- *	chain N    a call under N frames of chain() and a kernel launch under launch()
- *	threads    one in a thread, under in_thread()
- *	plugin F…  dlopens F, calls its plugin(), dlcloses it; then the next
- *	replaced F G  the same, with the file G moved in its place after dlopen() (G "-": F is
- *removed) handler    a call in a signal handler that interrupts interrupted(), on a stack of its
- *own coroutine  a call in a coroutine, whose stack is the program's own memory realigned N  a call
- *under a frame of N bytes more that lies at a multiple of 64 deep       a call with little room
- *left on a thread's stack killed     a call under chain(), then SIGKILL
+ *	chain N         a call under N frames of chain(); a kernel launch under launch()
+ *	threads         one in a thread, under in_thread()
+ *	plugin F…       dlopens F, calls its plugin(), dlcloses it; then the next
+ *	replaced F G    the same, with the file G moved in its place after dlopen()
+ *	                (G "-": F is removed)
+ *	handler         a call in a handler that interrupts interrupted(), on a stack of its own
+ *	coroutine       a call in a coroutine, whose stack is the program's own memory
+ *	realigned N     a call under a frame of N bytes more, which lies at a multiple of 64
+ *	deep            a call with little room left on a thread's stack
+ *	made thread     calls under code made at run time that keeps a number in rbp: the
+ *	                address of memory above its stack, which is gone at the second call
+ *	made coroutine  the same on such a stack
+ *	killed          a call under chain(), then SIGKILL
  */
 #include <dlfcn.h>
 #include <signal.h>
@@ -138,12 +143,83 @@ NOINLINE void *near_the_end(void *unused)
 	return NULL;
 }
 
-static void run_thread(void *(*function)(void *))
+static void run_thread_with(const pthread_attr_t *attributes, void *(*function)(void *), void *with)
 {
 	pthread_t thread;
 
-	REQUIRE(!pthread_create(&thread, NULL, function, NULL));
+	REQUIRE(!pthread_create(&thread, attributes, function, with));
 	REQUIRE(!pthread_join(thread, NULL));
+}
+
+static void run_thread(void *(*function)(void *))
+{
+	run_thread_with(NULL, function, NULL);
+}
+
+enum { MADE_STACK = 256 << 10, MADE_ABOVE = 16384 };
+
+/* As a frame would be at this place: the next one is there, too, and code of this program. */
+static void fill(uintptr_t *above)
+{
+	for (size_t i = 0; i < MADE_ABOVE / sizeof(*above); i += 2) {
+		above[i] = (uintptr_t)(above + i + 2);
+		above[i + 1] = (uintptr_t)chain + 1;
+	}
+}
+
+/* `room`: the stack that this runs on, and what lies above it. */
+NOINLINE void *run_made(void *room)
+{
+	static const unsigned char bytes[] = {
+		0x55,		  /* push %rbp */
+		0x48, 0x89, 0xfd, /* mov %rdi, %rbp */
+		0xff, 0xd6,	  /* call *%rsi */
+		0x5d,		  /* pop %rbp */
+		0xc3,		  /* ret */
+	};
+	void *code = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void (*made)(void *, void (*)(void));
+	char *above = (char *)room + MADE_STACK;
+
+	REQUIRE(code != MAP_FAILED);
+	memcpy(code, bytes, sizeof(bytes));
+	*(void **)&made = code;
+	for (int i = 0; i < 2; i++) {
+		made(above + MADE_ABOVE / 2, leaf);
+		munmap(above, MADE_ABOVE);
+	}
+	sink++;
+	return NULL;
+}
+
+static char *made_room;
+
+static void made_coroutine(void)
+{
+	run_made(made_room);
+	swapcontext(&to, &from);
+}
+
+static void run_made_on(const char *stack)
+{
+	pthread_attr_t attributes;
+
+	made_room = mmap(NULL, MADE_STACK + MADE_ABOVE, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	REQUIRE(made_room != MAP_FAILED);
+	fill((uintptr_t *)(made_room + MADE_STACK));
+	if (!strcmp(stack, "thread")) {
+		REQUIRE(!pthread_attr_init(&attributes));
+		REQUIRE(!pthread_attr_setstack(&attributes, made_room, MADE_STACK));
+		run_thread_with(&attributes, run_made, made_room);
+		return;
+	}
+	REQUIRE(!getcontext(&to));
+	to.uc_stack.ss_sp = made_room;
+	to.uc_stack.ss_size = MADE_STACK;
+	makecontext(&to, made_coroutine, 0);
+	REQUIRE(!swapcontext(&from, &to));
 }
 
 NOINLINE void run_plugin(const char *path, const char *replacement)
@@ -191,6 +267,8 @@ int main(int argc, char **argv)
 		run_handler();
 	else if (!strcmp(what, "coroutine"))
 		resume();
+	else if (!strcmp(what, "made") && argc > 2)
+		run_made_on(argv[2]);
 	else if (!strcmp(what, "deep"))
 		run_thread(near_the_end);
 	else if (!strcmp(what, "realigned"))

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #ifdef XS_HAVE_ZSTD
@@ -131,6 +132,7 @@ static bool cut(struct xs_output *out, uint64_t offset)
 
 int xs_output_close(struct xs_output *out, const char *tail, size_t length)
 {
+	struct stat file = { .st_ino = 0 };
 	int error = 0;
 
 	if (out->fd >= 0) {
@@ -155,8 +157,10 @@ int xs_output_close(struct xs_output *out, const char *tail, size_t length)
 			if (cut(out, previous) && write_piece(out, tail, length) < 0)
 				(void)cut(out, previous);
 		}
-		if (!out->borrowed)
+		if (!out->borrowed) {
+			(void)fstat(out->fd, &file);
 			close(out->fd);
+		}
 	}
 	free(out->data);
 #ifdef XS_HAVE_ZSTD
@@ -165,5 +169,7 @@ int xs_output_close(struct xs_output *out, const char *tail, size_t length)
 	free(out->frame);
 	memset(out, 0, sizeof(*out));
 	out->fd = -1;
+	out->device = file.st_dev;
+	out->inode = file.st_ino;
 	return error;
 }

@@ -30,6 +30,7 @@ struct xs_output {
 	bool makes_room;    /* xs_output_put() does; the merger's front is memory alone */
 	void *zstd, *frame; /* ZSTD_CCtx, output buffer */
 	size_t frame_room;
+	uint64_t device, inode; /* of the file, once it is closed; 0: there was none of ours */
 };
 
 /* Takes over fd. 0 or -errno. */

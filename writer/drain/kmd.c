@@ -14,6 +14,7 @@
 #include "json.h"
 #include "output.h"
 #include "paths.h"
+#include "stored.h"
 #include "text.h"
 #include "version.h"
 
@@ -365,7 +366,7 @@ void xs_kmd_close(struct xs_kmd *kmd)
 	if (error)
 		xs_tell("xstrace: cannot write all of %s: %s\n", kmd->path, strerror(-error));
 	else if (written)
-		xs_tell("[INFO] Kernel events are stored in %s\n", kmd->path);
+		xs_tell_output("Kernel events are", kmd->path, &kmd->out, 0);
 	else
 		xs_tell("[INFO] No kernel event is logged\n");
 	kmd->run->wrote_something |= written;

@@ -16,7 +16,9 @@
 #include "files.h"
 #include "kineto.h"
 #include "names.h"
+#include "overhead_told.h"
 #include "perfetto.h"
+#include "stored.h"
 #include "text.h"
 #include "stacks.h"
 #include "title.h"
@@ -383,6 +385,7 @@ static char *put_tail(char *o, struct xs_process *process, enum xs_end end, int 
 	const struct xs_chrome *chrome = xs_chrome_of(process);
 	uint32_t threads = process->thread_count;
 	uint64_t omitted = process->threads_omitted;
+	struct xs_overhead overhead;
 
 	if (chrome->perfetto && threads > XS_PERFETTO_THREADS) {
 		omitted += threads - XS_PERFETTO_THREADS;
@@ -421,6 +424,8 @@ static char *put_tail(char *o, struct xs_process *process, enum xs_end end, int 
 	if (process->corrupt)
 		o = xs_put_count(o, ",\"corrupt_rings\":", process->corrupt);
 	o = xs_put_count(o, ",\"clock_error_ns\":", process->run->clock.max_error);
+	xs_overhead_of(process, &overhead);
+	o = xs_overhead_put_json(xs_put(o, ",\"overhead\":"), &overhead);
 	o = xs_put(o, ",\"threads\":[");
 	for (uint32_t i = 0; i < threads; i++)
 		o = put_thread(o, process->run, &process->threads[i], !i);
@@ -458,9 +463,10 @@ static bool finish_trace(struct xs_process *process, enum xs_end end, int status
 {
 	struct xs_run *run = process->run;
 	struct xs_chrome *chrome = xs_chrome_of(process);
-	size_t room = 8192 + (size_t)process->thread_count * 1024 + xs_chrome_about_room(chrome) +
-		      xs_kineto_tail_room(chrome);
+	size_t room = 8192 + XS_OVERHEAD_TEXT_MAX + (size_t)process->thread_count * 1024 +
+		      xs_chrome_about_room(chrome) + xs_kineto_tail_room(chrome);
 	char *tail = malloc(room + XS_PERFETTO_ROOM), path[PATH_MAX];
+	struct xs_output out;
 	size_t length = 0;
 	bool written;
 	int error;
@@ -474,6 +480,7 @@ static bool finish_trace(struct xs_process *process, enum xs_end end, int status
 	if (!written && chrome->out.fd >= 0)
 		(void)unlink(path); /* there was no room for the head even */
 	error = xs_output_close(&chrome->out, tail ? tail : "", length);
+	out = chrome->out; /* no memory of it is left */
 	free(tail);
 	free_state(process);
 	if (error)
@@ -481,8 +488,7 @@ static bool finish_trace(struct xs_process *process, enum xs_end end, int status
 	if (written && run->trace_written)
 		run->trace_written(run, path);
 	if (written)
-		xs_tell("[INFO] Timeline is stored in %s%s\n", path,
-			error ? " (what came before the disk was full)" : "");
+		xs_tell_output("Timeline is", path, &out, error);
 	return true;
 }
 

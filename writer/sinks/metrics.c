@@ -18,6 +18,7 @@
 #include "output.h"
 #include "put.h"
 #include "sinks.h"
+#include "stored.h"
 #include "text.h"
 
 struct section {
@@ -208,8 +209,7 @@ static void close_section(struct xs_metrics_sections *all, struct section *secti
 
 	tell_error(all, section->path, error);
 	if (section->path)
-		xs_tell("[INFO] Kernel metrics are stored in %s%s\n", section->path,
-			error ? " (what came before the disk was full)" : "");
+		xs_tell_output("Kernel metrics are", section->path, &section->out, error);
 	free(section->path);
 	free(section);
 }

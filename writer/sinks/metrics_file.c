@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "files.h"
+#include "stored.h"
 #include "text.h"
 
 int xs_metrics_open(struct xs_process *process, uint32_t device, struct xs_output *out, char *path)
@@ -37,6 +38,5 @@ void xs_metrics_close(struct xs_output *out, const char *path)
 		xs_tell("xstrace: cannot write all metrics%s%s: %s\n", path[0] ? " to " : "", path,
 			strerror(-error));
 	if (path[0])
-		xs_tell("[INFO] Device metrics are stored in %s%s\n", path,
-			error ? " (what came before the disk was full)" : "");
+		xs_tell_output("Device metrics are", path, out, error);
 }

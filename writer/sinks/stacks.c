@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "files.h"
@@ -18,6 +19,7 @@
 #include "names.h"
 #include "stacks.h"
 #include "symbols.h"
+#include "stored.h"
 #include "text.h"
 
 #define MAX_STACKS 65536u
@@ -267,6 +269,7 @@ static bool write_folded(struct xs_process *process)
 {
 	const struct xs_stacks *stacks = process->sink[XS_SINK_STACKS];
 	char path[PATH_MAX];
+	struct stat file;
 	FILE *out = NULL;
 	int fd;
 	bool bad;
@@ -283,11 +286,11 @@ static bool write_folded(struct xs_process *process)
 		return false;
 	}
 	print(out, process);
-	bad = ferror(out);
+	bad = ferror(out) || fstat(fd, &file);
 	if (fclose(out) || bad)
 		xs_tell("xstrace: cannot write all of %s: %s\n", path, strerror(errno));
 	else
-		xs_tell("[INFO] Call stacks are stored in %s\n", path);
+		xs_tell_stored("Call stacks are", path, file.st_dev, file.st_ino, 0);
 	return true;
 }
 
