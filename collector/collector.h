@@ -212,8 +212,16 @@ static inline void xs_commands_begin(uint64_t count)
 void xs_commands_end(uint64_t count, bool written);
 /* Will have none: their times could not be had; with the same exception. */
 void xs_commands_untimed(uint64_t count);
-/* How much of an API's memory is in use now; what is not freed is told at the end. */
-void xs_tell_unfreed(uint64_t count, uint64_t bytes);
+/*
+ * How much of an API's memory is in use now on a device (its interned name; 0: not known), which
+ * has this place in struct xs_process_file; what is not freed is told at the end.
+ */
+void xs_tell_unfreed(uint32_t place, uint32_t device, uint64_t count, uint64_t bytes);
+/*
+ * At the end of the process: is a library loaded whose name, without its directory, begins like
+ * this?
+ */
+bool xs_has_library(const char *name);
 /* An enum xs_unseen (shm.h); told at the end. */
 void xs_tell_unseen(unsigned what);
 /* When the run began: no event of it is older. */

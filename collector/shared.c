@@ -120,12 +120,16 @@ void xs_commands_untimed(uint64_t count)
 	commands_end(count);
 }
 
-void xs_tell_unfreed(uint64_t count, uint64_t bytes)
+void xs_tell_unfreed(uint32_t place, uint32_t device, uint64_t count, uint64_t bytes)
 {
-	if (!xs_joined())
+	struct xs_unfreed *unfreed;
+
+	if (!xs_joined() || place >= XS_UNFREED)
 		return;
-	atomic_store_explicit(&xs_self.process->unfreed, count, memory_order_relaxed);
-	atomic_store_explicit(&xs_self.process->unfreed_bytes, bytes, memory_order_relaxed);
+	unfreed = &xs_self.process->unfreed[place];
+	atomic_store_explicit(&unfreed->device, device, memory_order_relaxed);
+	atomic_store_explicit(&unfreed->count, count, memory_order_relaxed);
+	atomic_store_explicit(&unfreed->bytes, bytes, memory_order_relaxed);
 }
 
 void xs_tell_unseen(unsigned what)

@@ -14,6 +14,12 @@ bool xs_is_session(const char *text)
 	return n && n <= 128 && !text[n];
 }
 
+bool xs_is_export(const char *text)
+{
+	return !strncmp(text, XS_EXPORT_PROMETHEUS, sizeof(XS_EXPORT_PROMETHEUS) - 1) &&
+	       text[sizeof(XS_EXPORT_PROMETHEUS) - 1];
+}
+
 /* A decimal number from *text on, which is moved behind it. */
 static bool take_number(const char **text, uint64_t *ret)
 {

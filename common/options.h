@@ -51,6 +51,7 @@ struct xs_options {
 	bool show_tid, show_pid;
 	bool opencl;	  /* accepted for unitrace's sake: OpenCL is traced anyway */
 	bool system_time; /* accepted for unitrace's sake */
+	bool once;	  /* --top: one picture */
 	bool show_version;
 	bool show_help;
 	uint32_t on_full;	/* enum xs_on_full */
@@ -79,10 +80,14 @@ struct xs_options {
 	/* of a session */
 	char pause[XS_PATH_MAX], resume[XS_PATH_MAX], stop[XS_PATH_MAX], dump[XS_PATH_MAX];
 	char stacks[XS_PATH_MAX];
+	char top[XS_PATH_MAX]; /* a session, or "*"; empty: not wanted */
+	char export[XS_PATH_MAX];
+	char open[XS_PATH_MAX];
 	char devices[XS_PATH_MAX]; /* as ranks */
 	/* --devices-to-sample: a bit for each, in the API's order; set by the launcher */
 	uint64_t opencl_devices, level_zero_devices, cuda_devices;
 	bool device_list, metric_list;
+	bool doctor, json;	 /* json: of --doctor, and of --top --once */
 	char ranks[XS_PATH_MAX]; /* "0,3,8-15" */
 	char metric_group[XS_PATH_MAX];
 	char cpu_metrics[XS_PATH_MAX]; /* events, "default"; empty: not wanted */

@@ -25,6 +25,7 @@ static const struct {
 	{ "start-paused", "What is recorded, and when" },
 	{ "flight-recorder", "Flight recorder" },
 	{ "session", "Control from another shell" },
+	{ "top", "While it runs" },
 	{ "metric-query", "Hardware metrics" },
 	{ "output", "Output files" },
 	{ "verbose", "Information" },

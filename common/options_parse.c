@@ -256,12 +256,37 @@ static void imply(struct xs_options *o)
 #define NEEDS_TRACE "needs a trace: give a --chrome-…-logging option too"
 
 /* Options that need or exclude each other. */
+struct rule {
+	bool wrong;
+	const char *message;
+};
+
+static int obey(const struct rule *rules, size_t count, char *error, size_t error_size)
+{
+	for (size_t i = 0; i < count; i++)
+		if (rules[i].wrong)
+			return fail(error, error_size, "%s", rules[i].message);
+	return 0;
+}
+
+static int check_output(const struct xs_options *o, char *error, size_t error_size)
+{
+	const struct rule rules[] = {
+		{ o->once && !o->top[0], "--once needs --top" },
+		{ o->json && o->top[0] && !o->once, "--json needs --top --once" },
+		{ o->result_dir[0] && o->output[0],
+		  "--result-dir says where all goes, under which names too: leave out --output" },
+		{ o->result_dir[0] && o->output_dir[0],
+		  "--result-dir says where all goes, under which names too: leave out "
+		  "--output-dir-path" },
+	};
+
+	return obey(rules, sizeof(rules) / sizeof(rules[0]), error, error_size);
+}
+
 static int check(const struct xs_options *o, char *error, size_t error_size)
 {
-	const struct {
-		bool wrong;
-		const char *message;
-	} rows[] = {
+	const struct rule rules[] = {
 		{ o->ring_size && o->buffer_events != UINT64_MAX,
 		  "--ring-size and --chrome-event-buffer-size both set the ring's size: give one "
 		  "of them" },
@@ -303,17 +328,9 @@ static int check(const struct xs_options *o, char *error, size_t error_size)
 		  "--stall-sampling by instruction: give one of them" },
 		{ (xs_want_hardware(o) || o->cpu_metrics[0]) && (o->flight || o->on_demand),
 		  "metrics have files of their own; leave out --flight-recorder and --on-demand" },
-		{ o->result_dir[0] && o->output[0],
-		  "--result-dir says where all goes, under which names too: leave out --output" },
-		{ o->result_dir[0] && o->output_dir[0],
-		  "--result-dir says where all goes, under which names too: leave out "
-		  "--output-dir-path" },
 	};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		if (rows[i].wrong)
-			return fail(error, error_size, "%s", rows[i].message);
-	return 0;
+	return obey(rules, sizeof(rules) / sizeof(rules[0]), error, error_size);
 }
 
 static uint64_t ring_size(const struct xs_options *o)
@@ -333,6 +350,8 @@ static int finish(struct xs_options *options, char *error, size_t error_size)
 
 	imply(options);
 	result = check(options, error, error_size);
+	if (!result)
+		result = check_output(options, error, error_size);
 	if (result < 0)
 		return result;
 	options->ring_size = ring_size(options);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "clock.h"
 #include "process.h"
 #include "shm.h"
 #include "sys.h"
@@ -114,6 +115,7 @@ static bool wait_for_room(struct xs_producer *p, struct xs_doorbell *bell, uint6
 {
 	struct timespec timeout = { 0, WAIT_NS };
 	struct xs_ring *ring = p->ring;
+	uint64_t begin = xs_clock_ns(CLOCK_MONOTONIC);
 
 	count(&ring->blocked, 1);
 	while (!room(p, start) && !xs_is_sealed()) {
@@ -141,6 +143,7 @@ static bool wait_for_room(struct xs_producer *p, struct xs_doorbell *bell, uint6
 		}
 	}
 	atomic_store_explicit(&ring->waiting, 0, memory_order_relaxed);
+	count(&ring->blocked_ns, xs_clock_ns(CLOCK_MONOTONIC) - begin);
 	return room(p, start);
 }
 

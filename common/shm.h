@@ -10,6 +10,7 @@
  * xs_segment_file and more rings, when the first are all in use t<n>                        paths
  * of the traces, a NUL behind each, of the newest dump that serves request n (--flight-recorder)
  *   k<n>                        stacks that serve request n (--stacks), as text
+ *   v                           the newest picture of the run (--top), struct xs_live_head
  *   d<pid>.<serial>[.s<k>]      struct xs_kept_file: what the drain process must believe later
  * about the rings of p…; only it and
  *                               --recover open it
@@ -123,6 +124,8 @@ struct xs_control {
 	 * mailbox's crashes are.
 	 */
 	_Atomic uint32_t stacks_asked, stacks_served, crashes_served;
+	/* --top: pictures of the run (live.h) asked for, ever; (futex) those that are made */
+	_Atomic uint32_t live_asked, live_served;
 	/* a process is to name the drain process as one that may look into it (Yama) */
 	uint32_t names_tracer;
 	/* whom the application would have for a parent without us */
@@ -226,9 +229,18 @@ enum xs_unseen {
 	XS_UNSEEN_XPTI_SECOND,
 	XS_UNSEEN_PYTHON,
 	XS_UNSEEN_PYTHON_PROFILER,
+	XS_UNSEEN_PYTHON_OPENED,
 	XS_SEEN_OPENMP, /* the other way round: a runtime of OpenMP's tells us what it does */
 	XS_SEEN_PYTHON, /* likewise, an interpreter of Python's */
 };
+
+/* Allocations of SYCL (USM) that are in use on a device. */
+struct xs_unfreed {
+	_Atomic uint64_t count, bytes;
+	_Atomic uint32_t device; /* an interned name; 0: not known */
+	uint32_t reserved;
+};
+#define XS_UNFREED 16u /* devices; what is on further ones counts for the first, which is none */
 
 #define XS_ARGUMENTS_MAX 1024u
 struct xs_process_file {
@@ -248,7 +260,7 @@ struct xs_process_file {
 	_Atomic uint64_t untimed;    /* commands whose device times cannot be read */
 	_Atomic uint64_t unmeasured; /* runs of kernels whose metrics cannot be read */
 	_Atomic uint64_t unsampled;  /* samples of instructions that were lost, at least */
-	_Atomic uint64_t unfreed, unfreed_bytes; /* allocations of SYCL (USM) that are in use */
+	struct xs_unfreed unfreed[XS_UNFREED];
 	_Atomic uint64_t commands_ended; /* as in struct xs_ring, by threads that have no ring */
 	_Atomic uint32_t unseen;	 /* enum xs_unseen, a bit each */
 	_Atomic uint32_t activity;	 /* 1: it has files of CUDA's activity (activity.h) */
@@ -321,7 +333,7 @@ struct xs_kept_file {
 	struct xs_kept_activity activity;
 };
 
-#define XS_SHM_VERSION	  24u
+#define XS_SHM_VERSION	  25u
 #define XS_PAGE		  4096u
 #define XS_KEPT_HEADER	  8192u	 /* of struct xs_kept_file */
 #define XS_PROCESS_FIRST  4096u	 /* of struct xs_process_file */

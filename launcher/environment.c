@@ -78,6 +78,8 @@ int xs_find_program(enum xs_part_program which, char *path)
 		[XS_PART_METRICS] = { "../lib/xstrace/xstrace-metrics",
 				      "../sampler/xstrace-metrics" },
 		[XS_PART_PROCESSORS] = { "../lib/xstrace/xstrace-cpu", "../sampler/xstrace-cpu" },
+		[XS_PART_DOCTOR] = { "../lib/xstrace/xstrace-doctor", "../doctor/xstrace-doctor" },
+		[XS_PART_OPEN] = { "xstrace-open", "../../scripts/xstrace-open" },
 	};
 	char self[PATH_MAX];
 	int error = own_directory(self);

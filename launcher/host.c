@@ -83,6 +83,7 @@ static int refuse_options(const struct xs_options *o)
 		{ o->dump[0], "dump", command },
 		{ o->device_list, "device-list", command },
 		{ o->metric_list, "metric-list", command },
+		{ o->doctor, "doctor", command },
 		{ o->start_paused, "start-paused", when },
 		{ o->delay != 0, "delay", when },
 		{ o->duration != 0, "duration", when },

@@ -19,8 +19,8 @@ struct xs_launch {
 	struct xs_mailbox *mailbox;
 	const struct xs_options *options; /* our own copy: other processes can write `control` */
 	int drain;			  /* our end of the channel */
-	/* xstrace-system, xstrace-metrics, xstrace-cpu; 0: there is none */
-	int sampler, metrics, processors;
+	/* xstrace-system, xstrace-metrics, xstrace-cpu, --export; 0: there is none */
+	int sampler, metrics, processors, exporter;
 	int counters; /* a socket to xstrace-cpu; -1: there is none */
 	/* what the drain process has said of it; 0: nothing yet */
 	enum xs_word finished;
@@ -79,7 +79,14 @@ int xs_find_parts(char *library, char *drain);
 /* Does the environment say --on-demand, as PyTorch understands it, and do the options allow that?
  */
 bool xs_wants_daemon(const struct xs_options *options);
-enum xs_part_program { XS_PART_DEVICES, XS_PART_SAMPLER, XS_PART_METRICS, XS_PART_PROCESSORS };
+enum xs_part_program {
+	XS_PART_DEVICES,
+	XS_PART_SAMPLER,
+	XS_PART_METRICS,
+	XS_PART_PROCESSORS,
+	XS_PART_DOCTOR,
+	XS_PART_OPEN,
+};
 /* The program that looks for devices, or that samples the machine, likewise. */
 int xs_find_program(enum xs_part_program which, char *path);
 
@@ -118,6 +125,14 @@ int xs_devices_select(struct xs_options *options);
  * or -1 after one line that says what is wrong.
  */
 int xs_devices_check(const struct xs_options *options);
+
+/* ---- doctor.c ---- */
+
+/*
+ * --doctor: becomes the program that looks at the machine, and at the application if its words
+ * (`argv`) are not empty; the exit status if that fails.
+ */
+int xs_doctor(const struct xs_options *options, char *const *argv);
 
 /* ---- counters.c: --cpu-metrics ---- */
 
@@ -217,6 +232,11 @@ int xs_session_register(const struct xs_launch *launch);
  * one line that says why there is none.
  */
 size_t xs_session_open(const char *name, struct xs_launch **ret_runs);
+/* Is there one, without a word? */
+bool xs_session_is_there(const char *name);
+/* All running ones of this user, named or not, in the directories where runs are. */
+size_t xs_session_all(struct xs_launch **ret_runs);
+void xs_session_close(struct xs_launch *runs, size_t count);
 /*
  * Does `act` to each run of that name, whose statuses are or-ed; XS_EXIT_SELF after one line where
  * there is none.
@@ -224,6 +244,24 @@ size_t xs_session_open(const char *name, struct xs_launch **ret_runs);
 int xs_session_each(const char *session,
 		    int (*act)(const struct xs_launch *launch, const char *session));
 bool xs_session_drain_lives(const struct xs_control *control);
+
+/*
+ * --open: becomes xstrace-open, which the Python package brings; the exit status if that is not
+ * there.
+ */
+int xs_open(const struct xs_options *options);
+
+/* ---- top.c, export.c: runs while they go on (look.h) ---- */
+
+/* --top: the exit status. */
+int xs_top(const struct xs_options *options);
+/* --export without an application: until a signal ends it. */
+int xs_export(const struct xs_options *options);
+/*
+ * --export with one: a child gives the numbers of this run until SIGTERM. Its pid; 0: there is
+ * none, if it was asked for after one line that says why.
+ */
+int xs_export_start(struct xs_launch *launch);
 
 /* ---- commands.c: what is done to them ---- */
 

@@ -224,6 +224,13 @@ static int print_devices(const struct xs_options *options)
 									     : "metrics");
 }
 
+static char *const *application; /* its words; the last is NULL */
+
+static int run_doctor(const struct xs_options *options)
+{
+	return xs_doctor(options, application);
+}
+
 /* The field of an option that was given does not begin with a zero byte, be it text or a flag. */
 #define COMMAND(option, field, run) { "--" option, offsetof(struct xs_options, field), run }
 
@@ -240,14 +247,17 @@ static const struct command {
 	COMMAND("stop", stop, xs_session_stop),
 	COMMAND("dump", dump, xs_dump),
 	COMMAND("stacks", stacks, xs_session_stacks),
+	COMMAND("top", top, xs_top),
+	COMMAND("open", open, xs_open),
 	COMMAND("device-list", device_list, print_devices),
 	COMMAND("metric-list", metric_list, print_devices),
+	COMMAND("doctor", doctor, run_doctor),
 };
 
 /*
- * Help and version come before all else. Of the others one is done, and none takes an application
- * (`app`, NULL: none given). *ret is NULL where there is no command. 0, or -1 after one line that
- * says what is wrong.
+ * Help and version come before all else. Of the others one is done, and none but --doctor takes an
+ * application (`app`, NULL: none given). *ret is NULL where there is no command. 0, or -1 after one
+ * line that says what is wrong.
  */
 static int find_command(const struct xs_options *options, const char *app, command_t **ret)
 {
@@ -267,12 +277,33 @@ static int find_command(const struct xs_options *options, const char *app, comma
 		if (found->run == print_help || found->run == print_version)
 			break;
 	}
-	if (found && app && found->run != print_help && found->run != print_version) {
+	if (found && app && found->run != print_help && found->run != print_version &&
+	    found->run != run_doctor) {
 		xs_tell("xstrace: %s takes no application (%s)\n", found->option, app);
+		return -1;
+	}
+	if (options->json && (!found || found->run == print_devices)) {
+		xs_tell("xstrace: --json is about --doctor\n");
 		return -1;
 	}
 	*ret = found ? found->run : NULL;
 	return 0;
+}
+
+/* "--top NAME" is "--top=NAME": there is no application that it could be. */
+static void join_name(int *argc, char **argv)
+{
+	static char joined[XS_PATH_MAX + 8];
+
+	for (int i = 1; i + 1 < *argc && argv[i][0] == '-'; i++) {
+		if (strcmp(argv[i], "--top") != 0 || argv[i + 1][0] == '-')
+			continue;
+		(void)snprintf(joined, sizeof(joined), "--top=%s", argv[i + 1]);
+		argv[i] = joined;
+		memmove(&argv[i + 1], &argv[i + 2], (size_t)(*argc - i - 1) * sizeof(*argv));
+		--*argc;
+		return;
+	}
 }
 
 int main(int argc, char **argv)
@@ -283,6 +314,7 @@ int main(int argc, char **argv)
 	int app;
 
 	xs_limits_lift();
+	join_name(&argc, argv);
 	if (xs_options_parse(&options, argc, argv, &app, error, sizeof(error)) < 0) {
 		xs_tell("xstrace: %s\n", error);
 		return XS_EXIT_SELF;
@@ -300,12 +332,15 @@ int main(int argc, char **argv)
 		return XS_EXIT_SELF;
 	}
 #endif
+	application = argv + app;
 	options.on_demand |= options.format && options.format != XS_FORMAT_PERFETTO &&
 			     xs_wants_daemon(&options);
 	if (find_command(&options, app < argc ? argv[app] : NULL, &command) < 0)
 		return XS_EXIT_SELF;
 	if (command)
 		return command(&options);
+	if (app == argc && options.export[0])
+		return xs_export(&options);
 	if (app == argc) {
 		xs_tell("xstrace: no application given; xstrace [options] app args…, see xstrace "
 			"--help\n");

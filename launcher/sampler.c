@@ -1,6 +1,6 @@
 /*
  * --system-metrics, --metric-sampling, --stall-sampling and --cpu-metrics: programs that sample the
- * machine, its devices and the application while that runs.
+ * machine, its devices and the application while that runs; and the child that serves --export.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -157,6 +157,7 @@ void xs_sampler_start(struct xs_launch *launch, char **environment)
 		start_metrics(launch, environment);
 	if (options->cpu_events)
 		start_processors(launch, environment);
+	launch->exporter = xs_export_start(launch);
 }
 
 static void died(const char *program, int *pid, int status)
@@ -178,6 +179,8 @@ void xs_sampler_reaped(struct xs_launch *launch, int pid, int status)
 		died("xstrace-metrics", &launch->metrics, status);
 	if (pid == launch->processors)
 		died("xstrace-cpu", &launch->processors, status);
+	if (pid == launch->exporter)
+		launch->exporter = 0; /* it has said why */
 }
 
 /* Waits for it, and for no driver that does not come back. */
@@ -203,7 +206,10 @@ void xs_sampler_end(struct xs_launch *launch)
 		(void)kill(launch->metrics, SIGTERM);
 	if (launch->processors > 0)
 		(void)kill(launch->processors, SIGTERM);
+	if (launch->exporter > 0)
+		(void)kill(launch->exporter, SIGTERM);
 	end(&launch->sampler);
 	end(&launch->metrics);
 	end(&launch->processors);
+	end(&launch->exporter);
 }

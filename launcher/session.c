@@ -58,11 +58,22 @@ static enum session_state look_inside(struct xs_launch *launch, int directory)
 	return SESSION_OVER;
 }
 
+/* launch->dir is a run directory, as long as it is there and this user's. */
+static enum session_state look_into(struct xs_launch *launch)
+{
+	int directory = xs_shm_open_directory(launch->dir);
+	enum session_state state;
+
+	if (directory < 0)
+		return directory == -ENOENT ? SESSION_OVER : SESSION_FOREIGN;
+	state = look_inside(launch, directory);
+	close(directory);
+	return state;
+}
+
 static enum session_state look_at(const char *path, struct xs_launch *launch)
 {
-	enum session_state state;
 	struct stat st;
-	int directory;
 	ssize_t n;
 
 	*launch = (struct xs_launch){ .dir = "" };
@@ -74,12 +85,7 @@ static enum session_state look_at(const char *path, struct xs_launch *launch)
 	if (n < 0)
 		return SESSION_FOREIGN;
 	launch->dir[n] = '\0';
-	directory = xs_shm_open_directory(launch->dir);
-	if (directory < 0)
-		return directory == -ENOENT ? SESSION_OVER : SESSION_FOREIGN;
-	state = look_inside(launch, directory);
-	close(directory);
-	return state;
+	return look_into(launch);
 }
 
 static void tell_foreign(const char *session, const char *path)
@@ -276,14 +282,38 @@ static void look_for_links(struct found *found, const char *path)
 		closedir(dir);
 }
 
-size_t xs_session_open(const char *name, struct xs_launch **ret_runs)
+void xs_session_close(struct xs_launch *runs, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		munmap(runs[i].control, sizeof(*runs[i].control));
+		munmap(runs[i].mailbox, sizeof(*runs[i].mailbox));
+	}
+	free(runs);
+}
+
+static struct found find(const char *name)
 {
 	struct found found = { .runs = NULL };
 	char path[PATH_MAX];
-	unsigned uid;
 
 	for (unsigned n = 0; xs_session_link(n, geteuid(), name, path); n++)
 		look_for_links(&found, path);
+	return found;
+}
+
+bool xs_session_is_there(const char *name)
+{
+	struct found found = find(name);
+
+	xs_session_close(found.runs, found.count);
+	return found.count;
+}
+
+size_t xs_session_open(const char *name, struct xs_launch **ret_runs)
+{
+	struct found found = find(name);
+	unsigned uid;
+
 	*ret_runs = found.runs;
 	if (found.count) {
 		qsort(found.runs, found.count, sizeof(*found.runs), by_rank);
@@ -302,6 +332,54 @@ size_t xs_session_open(const char *name, struct xs_launch **ret_runs)
 			"that name\n",
 			name, name);
 	return 0;
+}
+
+/* ---- all runs of this user ---- */
+
+static void add_any(struct found *found, const char *parent, const char *name)
+{
+	struct xs_launch *grown;
+	struct stat st;
+
+	if (strncmp(name, "xstrace-", 8) != 0 || strlen(name) != sizeof("xstrace-XXXXXX") - 1)
+		return;
+	grown = realloc(found->runs, (found->count + 1) * sizeof(*grown));
+	if (!grown)
+		return;
+	found->runs = grown;
+	grown[found->count] = (struct xs_launch){ .dir = "" };
+	if (snprintf(grown[found->count].dir, PATH_MAX, "%s/%s", parent, name) < PATH_MAX &&
+	    !lstat(grown[found->count].dir, &st) && S_ISDIR(st.st_mode) && st.st_uid == geteuid() &&
+	    look_into(&grown[found->count]) == SESSION_RUNS)
+		found->count++;
+}
+
+static bool is_again(const char *const *parents, size_t at)
+{
+	for (size_t i = 0; i < at; i++)
+		if (parents[i] && !strcmp(parents[i], parents[at]))
+			return true;
+	return false;
+}
+
+size_t xs_session_all(struct xs_launch **ret_runs)
+{
+	const char *parents[] = { "/dev/shm", getenv("XDG_RUNTIME_DIR"), getenv("TMPDIR"), "/tmp" };
+	struct found found = { .runs = NULL };
+
+	for (size_t i = 0; i < sizeof(parents) / sizeof(parents[0]); i++) {
+		DIR *dir = parents[i] && !is_again(parents, i) ? opendir(parents[i]) : NULL;
+		struct dirent *entry;
+
+		while (dir && (entry = readdir(dir)))
+			add_any(&found, parents[i], entry->d_name);
+		if (dir)
+			closedir(dir);
+	}
+	if (found.count)
+		qsort(found.runs, found.count, sizeof(*found.runs), by_rank);
+	*ret_runs = found.runs;
+	return found.count;
 }
 
 int xs_session_each(const char *session, int (*act)(const struct xs_launch *, const char *))

@@ -66,7 +66,9 @@ def test_without_the_library(xstrace, installed):
 
 def test_installed_scripts(xstrace, installed):
     run = xstrace("--chrome-itt-logging", "itt_tasks", [7])
-    commands = ["xstrace-check", "xstrace-summary", "xstrace-merge --report -", "mergetrace.py --check"]
+    commands = ["xstrace-check", "xstrace-path", "xstrace-query", "xstrace-summary", "xstrace-merge --report -", "mergetrace.py --check"]
+    commands += ["xstrace-check --repair", "summary.py --input"]
+    assert {"categorize.py", "uniview.py", "xstrace-diff"} <= {path.name for path in (installed / "bin").iterdir()}
     for command in commands:
         name, *options = command.split()
         done = subprocess.run(

@@ -21,33 +21,44 @@ MAY_USE = {
     "interpose/openmp": BACKEND,
     "interpose/python": BACKEND,
     **{f"gpu/{path.name}": BACKEND for path in sorted((ROOT / "gpu").iterdir()) if path.is_dir() and path.name != "base"},
+    "costs": ["common", "collector", "itt_collector", "interpose/mpi"],
     "writer/base": ["common"],
     "writer/formats": [],
-    "writer/meaning": ["common", "writer/base"],
-    "writer/sinks": ["common", "writer/base", "writer/formats", "writer/meaning"],
-    "writer/drain": ["common", "writer/base", "writer/meaning", "writer/sinks"],
+    "writer/meaning": ["common", "costs", "writer/base"],
+    "writer/sinks": ["common", "costs", "writer/base", "writer/formats", "writer/meaning"],
+    "writer/drain": ["common", "costs", "writer/base", "writer/meaning", "writer/sinks"],
     "merge/read": ["common", "writer/formats"],
     "merge/mpi": ["merge/read", "writer/formats"],
     "merge/clocks": ["merge/read", "merge/mpi", "writer/base", "writer/formats"],
     "merge/write": ["common", "merge/read", "merge/mpi", "merge/clocks", "writer/base", "writer/formats"],
     "merge": ["common", "merge/read", "merge/mpi", "merge/clocks", "merge/write", "writer/base", "writer/formats"],
+    "tables": ["common", "merge/read", "writer/formats"],
     "include/xstrace": [],
     "library": ["common", "include/xstrace"],
     "library/inside": ["common", "collector", "itt_collector", "library"],
     "python/native": ["include/xstrace"],
     "launcher": ["common", "writer/base"],
     "devices": ["common"],
+    "doctor": ["common", "itt_collector", "writer/base", "devices"],
     "sampler": ["common", "include/xstrace", "library"],
     "stacks": ["common"],
+    "replay": [],
 }
 # of a folder that may be used in part, the headers that may be included
 IN_PART = {
     ("merge/read", "common"): {"text.h"},
     ("merge/write", "common"): {"options.h"},
     ("merge", "common"): {"paths.h"},
+    ("tables", "common"): {"text.h"},
+    ("tables", "merge/read"): {"file.h", "reader.h", "source.h"},
     ("merge/clocks", "writer/base"): {"json.h"},
     ("merge/write", "writer/base"): {"json.h", "output.h"},
     ("launcher", "writer/base"): {"json.h"},
+    ("writer/meaning", "costs"): {"costs.h"},
+    ("writer/sinks", "costs"): {"costs.h"},
+    ("writer/drain", "costs"): {"costs.h"},
+    ("doctor", "writer/base"): {"json.h"},
+    ("doctor", "itt_collector"): {"itt_abi.h"},
     ("library/inside", "library"): {"library.h"},
 }
 
@@ -136,7 +147,7 @@ def symbols(paths):
     found = {str(path): (set(), set()) for path in paths}
     for line in subprocess.run(["nm", "-P", "-A", *paths], capture_output=True, text=True, check=True).stdout.splitlines():
         path, name, kind, *_ = re.split(r":? ", line)
-        if re.match(r"x[sm]_", name) and kind.isupper():
+        if re.match(r"x[smtr]_", name) and kind.isupper():
             found[path][kind == "U"].add(name)
     return found
 

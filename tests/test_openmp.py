@@ -336,6 +336,55 @@ def test_from_an_operation_by_a_primitive_to_a_region(xstrace, tmp_path):
     assert "TensorIterator" in run.err
 
 
+# ---- target regions ----
+
+LLVM = ROOT / ".deps/llvm-19/usr/lib/llvm-19"
+TARGET = """
+#include <stdio.h>
+int main(void)
+{
+    int a[1000], sum = 0;
+    for (int i = 0; i < 1000; i++)
+        a[i] = i;
+    for (int round = 0; round < 3; round++) {
+#pragma omp target map(tofrom : a)
+        for (int i = 0; i < 1000; i++)
+            a[i] += 1;
+    }
+#pragma omp target data map(tofrom : a)
+    {
+#pragma omp target teams distribute parallel for
+        for (int i = 0; i < 1000; i++)
+            a[i] *= 2;
+#pragma omp target update from(a)
+    }
+    for (int i = 0; i < 1000; i++)
+        sum += a[i];
+    printf("%d\\n", sum);
+}
+"""
+
+
+@needs_clients
+@pytest.mark.skipif(not (LLVM / "bin/clang-linker-wrapper").exists(), reason="no .deps/llvm-19; scripts/setup --clients makes it")
+def test_target_regions_of_llvm(xstrace, tmp_path):
+    """On processors as devices: what LLVM's libomptarget tells of itself."""
+    (tmp_path / "target.c").write_text(TARGET)
+    env = {"LD_LIBRARY_PATH": f"{LLVM}/lib:{LLVM.parents[1]}/lib/x86_64-linux-gnu", "PATH": f"{LLVM}/bin:{os.environ['PATH']}"}
+    flags = ["-O1", "-w", "-fopenmp", "-fopenmp-targets=x86_64-pc-linux-gnu", f"-L{LLVM}/lib"]
+    subprocess.run([LLVM / "bin/clang", *flags, tmp_path / "target.c", "-o", tmp_path / "target"], check=True, env=os.environ | env)
+    run = xstrace(OPENMP, tmp_path / "target", env={"LD_LIBRARY_PATH": env["LD_LIBRARY_PATH"]})
+    assert (run.status, run.out) == (0, f"{2 * sum(i + 3 for i in range(1000))}\n")
+    found = counts(run.trace)
+    assert (found["target"], found["submit kernel"]) == (4, 4)
+    assert (found["target enter data"], found["target exit data"], found["target update"]) == (1, 1, 1)
+    moved = {
+        what: [s.args["bytes"][0] for s in run.trace.tasks if f"OpenMP::{what}" in s.name]
+        for what in ("transfer to device", "transfer from device")
+    }
+    assert moved == {"transfer to device": [4000] * 4, "transfer from device": [4000] * 5}
+
+
 # ---- a runtime by hand ----
 
 

@@ -73,6 +73,8 @@ BAD = [
     ("--recover d --device-list", 125, "give one of --recover and --device-list"),
     ("--dump a true", 125, "--dump takes no application (true)"),
     ("--stacks a true", 125, "--stacks takes no application (true)"),
+    ("--once -h true", 125, "--once needs --top"),
+    ("--json --top", 125, "--json needs --top --once"),
     ("--stacks a --stop b", 125, "give one of --stop and --stacks"),
     ("--watchdog soon true", 125, "--watchdog"),
     ("--device-list true", 125, "--device-list takes no application (true)"),
@@ -164,6 +166,7 @@ VALUES = {
     "call-stacks": "32",
     "system-metrics": "50",
     "python-stacks": "app,-json",
+    "export": "prometheus:0",
     "chrome-kmd-logging": "/dev/null",
     "delay": "20ms",
     "duration": "1.5s",
@@ -191,7 +194,7 @@ WITH = {
     "flight-memory": [CHROME, "--flight-recorder=1"],
     "trigger": [CHROME, "--flight-recorder=1"],
 }
-ALONE = ("recover", "pause", "resume", "stop", "dump", "stacks", "device-list", "metric-list", "version", "help")
+ALONE = ("recover", "pause", "resume", "stop", "dump", "stacks", "top", "once", "json", "open", "device-list", "metric-list", "doctor", "version", "help")
 ROWS = [row for row in TABLE if row[2] not in ALONE]
 
 

@@ -203,9 +203,10 @@ def test_spoilt_frames(app, tmp_path):
     library = compile_c(tmp_path / "spoil.so", SPOIL, "-shared", "-fPIC", "-lOpenCL")
     run = app(SPOILT, OPTIONS, library)
     found = stacks(run)
-    assert len(found) > 15 and of_python(found[-1]) == json.loads(run.out)[0]
-    assert all(stack[0].startswith("_start+") for stack in found[:-2])
-    assert not any(of_python(stack) for stack in found[:-2]) and all("_PyEval_EvalFrameDefault" in " ".join(stack) for stack in found[:-2])
+    assert len(found) > 18 and of_python(found[-1]) == json.loads(run.out)[0]
+    *nowhere, _, _, gone, _ = found  # two have what may be a function
+    for stack in [*nowhere, gone]:
+        assert stack[0].startswith("_start+") and not of_python(stack) and "_PyEval_EvalFrameDefault" in " ".join(stack)
 
 
 HANDLER = r"""
@@ -260,19 +261,21 @@ def test_a_handler_that_interrupts_the_interpreter(app, tmp_path):
 
 
 ENDS = r'''
+calls = ctypes.c_int()
 def loop():
-    looper(ctypes.byref(ctypes.c_int(1)))
+    looper(ctypes.byref(calls))
 looper = ctypes.CDLL(sys.argv[1]).loop
 threading.Thread(target=loop, daemon=True).start()
-time.sleep(0.1)
+while calls.value < 100:  # the first one loads a driver
+    time.sleep(0.01)
 '''
 
 LOOP = r"""
 #include <CL/cl.h>
-void loop(void)
+void loop(volatile int *calls)
 {
 	cl_uint count;
-	for (;;)
+	for (;; ++*calls)
 		clGetPlatformIDs(0, NULL, &count);
 }
 """

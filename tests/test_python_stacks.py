@@ -3,7 +3,9 @@
 import collections
 import csv
 import re
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -245,3 +247,18 @@ def test_a_program_without_an_interpreter(xstrace):
 def test_without_the_option_nothing_is_there(xstrace):
     run = xstrace("--chrome-itt-logging", sys.executable, ["-c", "def f(): pass\nf()"])
     assert not any(counts(trace) for trace in run.traces) and not run.err
+
+
+def test_an_interpreter_that_comes_by_dlopen_is_named(xstrace, tmp_path):
+    library = next(iter(Path("/usr/lib").glob("*/libpython3.*.so.1.0")), None)
+    if not library:
+        pytest.skip("no libpython3.*.so")
+    program = tmp_path / "opens"
+    source = tmp_path / "opens.c"
+    source.write_text("#include <dlfcn.h>\nint main(int argc, char **argv) { return dlopen(argv[1], RTLD_NOW | RTLD_GLOBAL) ? 0 : 1; }\n")
+    subprocess.run(["cc", source, "-o", program], check=True)
+    run = xstrace(OPTION, program, [library])
+    assert run.status == 0 and any("opens libpython with dlopen()" in line for line in run.said), run.said
+    assert not any("no interpreter" in line for line in run.said)
+    run = xstrace("--chrome-itt-logging", program, [library])
+    assert not any("libpython" in line for line in run.said)

@@ -1548,7 +1548,7 @@ def test_installed_tree(make, tmp_path, place):
 def test_entry_points():
     text = (SCRIPTS.parent / "pyproject.toml").read_text()
     found = re.findall(r'^xstrace-(\w+) = "xstrace\.(\w+):(\w+)"$', text, re.MULTILINE)
-    assert sorted(found) == [("check", "check", "main"), ("summary", "summary", "main")]
+    assert sorted(found) == [(name, name, "main") for name in ("check", "query", "report", "summary")]
     assert callable(check.main) and callable(summary.main) and Trace is trace.Trace
 
 

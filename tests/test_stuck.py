@@ -82,6 +82,18 @@ def test_64_threads_at_known_places(xstrace, form):
     assert len(held) == 16 and all("start_thread" in stack[1] for stack in held)  # outermost first
 
 
+def test_stacks_are_in_the_dumps_of_the_flight_recorder(xstrace):
+    stuck = Stuck(xstrace, f"{ITT} --flight-recorder 60s", "threads", 7)
+    stuck.stacks()
+    stuck.stacks()
+    os.kill(stuck.run.pid, signal.SIGUSR1)
+    wait_until(lambda: "Timeline" in (stuck.run.log / "stderr").read_text())
+    run = stuck.finish()
+    here = [event for event in run.traces[0].events if event["ph"] in "iI" and event["name"] == "thread is here"]
+    assert len(here) == 16 and len({event["tid"] for event in here}) == 8
+    assert any("hold_1" in frame for event in here for frame in event["args"]["stack"])
+
+
 def test_system_calls_go_on(xstrace):
     """What a call returns is what it returns without; docs/STACKS.md lists those that do not go on."""
     bare = xstrace.bare("stuck", ["calls"])

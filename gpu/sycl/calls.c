@@ -7,6 +7,8 @@
 
 #include "call_values.h"
 #include "sycl.h"
+#include "sycl_functions.h"
+#include "ur_abi.h"
 
 #define DEPTH	  16u /* the ends of what is further out are not recorded */
 #define FUNCTIONS 1024u
@@ -14,32 +16,44 @@
 struct entered {
 	struct xs_call call;
 	uint64_t instance;
-	uint32_t name;
+	uint32_t function; /* a number of ur_abi.h's; else its name, behind these */
 };
 
 struct of_thread {
 	void *spare; /* while nobody has it */
 	uint32_t depth;
+	uint32_t allocates; /* functions + 1 of the newest allocation; 0: none since it was asked */
+	uint64_t device;    /* of this one */
 	struct entered entered[DEPTH];
 };
 static __thread struct of_thread *mine __attribute__((tls_model("initial-exec")));
 static struct xs_spare spare;
 
-/* Interned names by number, which the runtime never gives to another function. */
+/* Is the runtime of a version of which ur_abi.h says where arguments are? */
+static _Atomic bool knows_arguments;
+/* Functions + 1 by the runtime's own number, which it never gives to another function. */
 static _Atomic uint32_t functions[FUNCTIONS];
 
-static uint32_t name_of(const struct xpti_function *function)
+static uint32_t function_of_name(const char *name)
 {
-	uint32_t name = function->id < FUNCTIONS ? atomic_load_explicit(&functions[function->id],
-									memory_order_relaxed)
-						 : 0;
+	for (uint32_t i = 0; i < FN_sycl_count && atomic_load(&knows_arguments); i++)
+		if (!strcmp(sycl_functions[i].name, name))
+			return i;
+	return FN_sycl_count + xs_name(name, 0);
+}
 
-	if (__builtin_expect(!name, 0)) {
-		name = xs_name(function->name ? function->name : "(no name)", 0);
-		if (function->id < FUNCTIONS && function->name)
-			atomic_store_explicit(&functions[function->id], name, memory_order_relaxed);
+static uint32_t function_of(const struct xpti_function *given)
+{
+	uint32_t found = given->id < FUNCTIONS
+				 ? atomic_load_explicit(&functions[given->id], memory_order_relaxed)
+				 : 0;
+
+	if (__builtin_expect(!found, 0)) {
+		found = function_of_name(given->name ? given->name : "(no name)") + 1;
+		if (given->id < FUNCTIONS && given->name)
+			atomic_store_explicit(&functions[given->id], found, memory_order_relaxed);
 	}
-	return name;
+	return found - 1;
 }
 
 static void thread_ends(void)
@@ -58,15 +72,85 @@ void sycl_calls_init(void)
 	xs_at_thread_end(&at_thread_end);
 }
 
-static void enter(uint64_t instance, uint32_t name)
+void sycl_calls_version(unsigned major, unsigned minor)
 {
-	struct of_thread *thread = mine;
+	atomic_store(&knows_arguments,
+		     major == UR_MAJOR && minor >= UR_OLDEST_MINOR && minor <= UR_NEWEST_MINOR);
+}
+
+/* The function whose arguments lie there; NULL: it is none that we know, or one is missing. */
+static const struct sycl_function *with_arguments(uint32_t function, void *const *args)
+{
+	if (function >= FN_sycl_count || !args)
+		return NULL;
+	for (uint32_t i = 0; i < sycl_functions[function].count; i++)
+		if (!args[i])
+			return NULL;
+	return &sycl_functions[function];
+}
+
+static void show_given(struct xs_call *call, uint32_t function, void *const *args)
+{
+	const struct sycl_function *known = with_arguments(function, args);
+
+	if (known)
+		known->given(call, args);
+	else if (xs_args_begin(XS_FRAME_MARK(), call, XS_SOURCE_UR, function, 0))
+		xs_args_end(call, 0);
+}
+
+/* ---- the device of an allocation ---- */
+
+static struct of_thread *thread_state(void)
+{
+	if (__builtin_expect(!mine, 0))
+		mine = xs_spare_take_zeroed(&spare, sizeof(*mine));
+	return mine;
+}
+
+void sycl_call_allocates(void)
+{
+	struct of_thread *thread = thread_state();
+
+	if (thread)
+		thread->allocates = 0;
+}
+
+bool sycl_call_allocated(uint64_t *ret_handle)
+{
+	const struct of_thread *thread = mine;
+
+	*ret_handle = thread && thread->allocates ? thread->device : 0;
+	return thread && thread->allocates == FN_urUSMHostAlloc + 1;
+}
+
+static void note_allocation(uint32_t function, void *const *args)
+{
+	struct of_thread *thread = thread_state();
+
+	if (!thread || !with_arguments(function, args))
+		return;
+	thread->allocates = function + 1;
+	thread->device = 0;
+	if (function != FN_urUSMHostAlloc) /* the second of both others' */
+		memcpy(&thread->device, args[1], sizeof(thread->device));
+}
+
+static bool allocates(uint32_t function)
+{
+	return function == FN_urUSMHostAlloc || function == FN_urUSMDeviceAlloc ||
+	       function == FN_urUSMSharedAlloc;
+}
+
+/* ---- calls ---- */
+
+static void enter(uint64_t instance, uint32_t function, void *const *args)
+{
+	struct of_thread *thread = thread_state();
 	struct entered *entered;
 	uint32_t depth;
 
-	if (__builtin_expect(!thread, 0))
-		thread = mine = xs_spare_take_zeroed(&spare, sizeof(*thread));
-	if (!thread || !name)
+	if (!thread)
 		return;
 	depth = thread->depth; /* read once: a handler may come in between, and raise it */
 	if (__builtin_expect(depth >= DEPTH, 0)) { /* jumps have left some of them */
@@ -75,18 +159,18 @@ static void enter(uint64_t instance, uint32_t name)
 	}
 	entered = &thread->entered[depth];
 	entered->instance = instance;
-	entered->name = name;
-	if (!xs_call_enter(&entered->call, XS_SOURCE_UR, name))
+	entered->function = function;
+	if (!xs_call_enter(&entered->call, XS_SOURCE_UR, function))
 		return;
 	thread->depth = depth + 1;
-	if (__builtin_expect(xs_log_calls, 0) &&
-	    xs_args_begin(XS_FRAME_MARK(), &entered->call, XS_SOURCE_UR, name, 0))
-		xs_args_end(&entered->call, 0);
+	if (__builtin_expect(xs_log_calls, 0))
+		show_given(&entered->call, function, args);
 }
 
-static void leave(uint64_t instance, int32_t result)
+static void leave(uint64_t instance, int32_t result, void *const *args)
 {
 	struct of_thread *thread = mine;
+	const struct sycl_function *known;
 	const struct entered *entered;
 	uint32_t depth = thread ? thread->depth : 0;
 
@@ -96,16 +180,30 @@ static void leave(uint64_t instance, int32_t result)
 		return;
 	entered = &thread->entered[depth - 1];
 	thread->depth = depth - 1;
-	xs_call_end(xs_call_header(XS_SOURCE_UR, entered->name, result ? XS_CALL_FLAG_FAILED : 0),
+	xs_call_end(xs_call_header(XS_SOURCE_UR, entered->function,
+				   result ? XS_CALL_FLAG_FAILED : 0),
 		    result, &entered->call);
+	known = __builtin_expect(xs_log_calls && !result, 0)
+			? with_arguments(entered->function, args)
+			: NULL;
+	if (known && known->gave)
+		known->gave(&entered->call, args);
 }
 
 void sycl_call_begin(uint16_t type, const struct xpti_event *parent, const struct xpti_event *event,
 		     uint64_t instance, const void *data)
 {
+	const struct xpti_function *given = data;
+	uint32_t function;
+
 	(void)type, (void)parent, (void)event;
-	if (data && !xs_paused())
-		enter(instance, name_of(data));
+	if (!given)
+		return;
+	function = function_of(given);
+	if (__builtin_expect(allocates(function), 0)) /* while nothing is recorded, too */
+		note_allocation(function, given->args);
+	if (!xs_paused())
+		enter(instance, function, given->args);
 }
 
 void sycl_call_end(uint16_t type, const struct xpti_event *parent, const struct xpti_event *event,
@@ -114,7 +212,8 @@ void sycl_call_end(uint16_t type, const struct xpti_event *parent, const struct 
 	const struct xpti_function *function = data;
 
 	(void)type, (void)parent, (void)event;
-	leave(instance, function && function->result ? *function->result : 0);
+	leave(instance, function && function->result ? *function->result : 0,
+	      function ? function->args : NULL);
 }
 
 void sycl_function_begin(uint16_t type, const struct xpti_event *parent,
@@ -122,12 +221,12 @@ void sycl_function_begin(uint16_t type, const struct xpti_event *parent,
 {
 	(void)type, (void)parent, (void)event;
 	if (data && xs_recording())
-		enter(instance, xs_name(data, 0));
+		enter(instance, FN_sycl_count + xs_name(data, 0), NULL);
 }
 
 void sycl_function_end(uint16_t type, const struct xpti_event *parent,
 		       const struct xpti_event *event, uint64_t instance, const void *data)
 {
 	(void)type, (void)parent, (void)event, (void)data;
-	leave(instance, 0);
+	leave(instance, 0, NULL);
 }

@@ -7,7 +7,6 @@
  * stream has callbacks of its own.
  */
 #include <dlfcn.h>
-#include <link.h>
 #include <string.h>
 
 #include "shm.h"
@@ -15,9 +14,7 @@
 
 #define EXPORT	  __attribute__((visibility("default")))
 #define FRAMEWORK "xpti.framework"
-
-/* musl, which a program may have, has none. */
-#pragma weak _r_debug
+#define UR_CALLS  "ur.call"
 
 /* Called by name alone. */
 EXPORT void xptiTraceInit(unsigned major, unsigned minor, const char *version, const char *stream);
@@ -50,7 +47,10 @@ static const struct {
 	{ "sycl.experimental.buffer",
 	  { BOTH(XPTI_MEMORY_OBJECT, sycl_buffer_create, sycl_buffer_destroy),
 	    { XPTI_BEGIN(XPTI_ACCESSOR), sycl_accessor } } },
-	{ "ur.call", { BOTH(XPTI_FUNCTION_WITH_ARGS, sycl_call_begin, sycl_call_end) } },
+	{ "sycl.experimental.image",
+	  { BOTH(XPTI_MEMORY_OBJECT, sycl_image_create, sycl_image_destroy),
+	    { XPTI_BEGIN(XPTI_ACCESSOR), sycl_image_accessor } } },
+	{ UR_CALLS, { BOTH(XPTI_FUNCTION_WITH_ARGS, sycl_call_begin, sycl_call_end) } },
 	{ "sycl.pi", { BOTH(XPTI_FUNCTION, sycl_function_begin, sycl_function_end) } },
 };
 
@@ -102,26 +102,12 @@ static void subscribe(void *library, const char *name)
 
 static _Atomic bool called;
 
-/* The loader's list is read without its lock, as at the end of the process nothing comes or goes.
- */
-static bool has_runtime(void)
-{
-	const struct link_map *map = &_r_debug ? _r_debug.r_map : NULL;
-	const char *name;
-
-	for (; map; map = map->l_next) {
-		name = map->l_name ? strrchr(map->l_name, '/') : NULL;
-		if (name && !strncmp(name, "/libsycl.so", 11))
-			return true;
-	}
-	return false;
-}
-
 static void at_end(void)
 {
 	const struct xs_options *options = xs_joined() ? xs_options_of_run() : NULL;
 
-	if (options && options->chrome_sycl && !atomic_load(&called) && has_runtime())
+	if (options && options->chrome_sycl && !atomic_load(&called) &&
+	    xs_has_library("libsycl.so"))
 		xs_tell_unseen(XS_UNSEEN_XPTI_NONE);
 }
 
@@ -140,7 +126,7 @@ EXPORT void xptiTraceInit(unsigned major, unsigned minor, const char *version, c
 	struct sycl_framework framework;
 	void *library;
 
-	(void)minor, (void)version;
+	(void)version;
 	if (!stream || !options || !options->chrome_sycl || xs_first_self())
 		return;
 	atomic_store(&called, true);
@@ -157,6 +143,8 @@ EXPORT void xptiTraceInit(unsigned major, unsigned minor, const char *version, c
 		return;
 	}
 	sycl_calls_init();
+	if (!strcmp(stream, UR_CALLS))
+		sycl_calls_version(major, minor);
 	subscribe(library, stream);
 }
 

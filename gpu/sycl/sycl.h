@@ -6,6 +6,8 @@
 #ifndef XS_SYCL_H
 #define XS_SYCL_H
 
+#include <handles.h>
+
 #include "collector.h"
 #include "xpti_abi.h"
 
@@ -63,13 +65,41 @@ void sycl_counter(uint32_t name, uint64_t value);
 void sycl_keyed(uint8_t kind, uint8_t flags, uint32_t name, struct xs_id id, struct xs_id parent,
 		uint64_t tick);
 
-/* ---- commands.c, memory.c, calls.c: callbacks ---- */
+/* ---- sycl_wrap.c, which is generated: what -c shows of the Unified Runtime's functions ---- */
+
+struct sycl_function {
+	const char *name;
+	uint32_t count; /* of its arguments, whose addresses are in `args` below */
+	void (*given)(struct xs_call *call, void *const *args);
+	void (*gave)(const struct xs_call *call, void *const *args); /* NULL: nothing */
+};
+extern const struct sycl_function sycl_functions[] __attribute__((visibility("hidden")));
+
+/* ---- calls.c: the device of an allocation ---- */
+
+/* An allocation begins on this thread. */
+void sycl_call_allocates(void);
+/*
+ * What has the Unified Runtime been asked for since? The handle of its device, 0: not known. True:
+ * memory of the host.
+ */
+bool sycl_call_allocated(uint64_t *ret_handle);
+
+/* ---- memory.c ---- */
+
+/* The address stands for this word from here on, 0: for none. Returns what it stood for. */
+uint64_t sycl_exchange(struct xs_handles *handles, uint64_t address, uint64_t word);
+
+/* ---- commands.c, memory.c, usm.c, calls.c: callbacks ---- */
 
 xpti_callback sycl_graph, sycl_node, sycl_edge, sycl_task_begin, sycl_task_end, sycl_wait_begin,
 	sycl_wait_end, sycl_barrier_begin, sycl_queue_create, sycl_queue_destroy, sycl_diagnostics;
 xpti_callback sycl_alloc_begin, sycl_alloc_end, sycl_release_begin, sycl_release_end,
-	sycl_buffer_create, sycl_buffer_destroy, sycl_accessor;
+	sycl_buffer_create, sycl_buffer_destroy, sycl_accessor, sycl_image_create,
+	sycl_image_destroy, sycl_image_accessor;
 xpti_callback sycl_call_begin, sycl_call_end, sycl_function_begin, sycl_function_end;
 void sycl_calls_init(void);
+/* The Unified Runtime is of this version. */
+void sycl_calls_version(unsigned major, unsigned minor);
 
 #endif

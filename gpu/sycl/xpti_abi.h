@@ -55,7 +55,7 @@ struct xpti_object {
 struct xpti_function {
 	uint32_t id;
 	const char *name;
-	void *args;
+	void *const *args; /* the address of each */
 	const int32_t *result;
 	void *user;
 };
@@ -71,6 +71,25 @@ struct xpti_buffer {
 	const char *element_type;
 	uint32_t element_size, dimensions;
 	size_t range[3];
+};
+
+/* std::optional<uint32_t> */
+struct xpti_maybe {
+	uint32_t value;
+	uint8_t there; /* 0: not */
+};
+
+struct xpti_image {
+	uintptr_t user, host;
+	uint32_t dimensions;
+	size_t range[3];
+	uint32_t format;
+	struct xpti_maybe addressing, normalized, filtering; /* of a sampled one */
+};
+
+struct xpti_image_accessor {
+	uintptr_t image, accessor;
+	struct xpti_maybe target, mode;
 };
 
 struct xpti_accessor {

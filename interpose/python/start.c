@@ -80,13 +80,27 @@ static bool find_functions(void)
 	return py_api.none != NULL;
 }
 
+/* One that dlopen() brought has come when it was too late. */
+static void at_end(void)
+{
+	const struct xs_options *options = xs_joined() ? xs_options_of_run() : NULL;
+
+	if (!options || !options->python_stacks[0] || !xs_has_library("libpython3"))
+		return;
+	xs_tell_unseen(XS_SEEN_PYTHON);
+	xs_tell_unseen(XS_UNSEEN_PYTHON_OPENED);
+}
+
 static __attribute__((constructor)) void loaded(void)
 {
+	static struct xs_hook at_the_end = { .function = at_end };
 	const struct xs_options *options;
 	void *runtime;
 
-	if (!PySys_AddAuditHook)
+	if (!PySys_AddAuditHook) {
+		xs_at_end(&at_the_end);
 		return;
+	}
 	options = xs_collector_options();
 	if (!options || !options->python_stacks[0])
 		return;

@@ -58,7 +58,8 @@ struct xm_input {
 			      taken */
 	/* JSON array of the threads that were inside a call at the end; NULL: none */
 	char *in_calls;
-	char *devices; /* JSON array, as it stands there; NULL: none */
+	char *devices;	/* JSON array, as it stands there; NULL: none */
+	char *overhead; /* likewise, an object */
 
 	/* found in the first pass */
 	struct xf_map pids; /* text of the pid → index of processes */

@@ -8,6 +8,7 @@
 #define LONGEST_NAME 1024
 #define IN_CALLS     65536	/* bytes kept of one input's threads */
 #define DEVICES	     (1u << 20) /* bytes of what is said of devices */
+#define OVERHEAD     4096u	/* bytes of what is said of tracing's cost */
 
 int64_t xm_tid_of_text(struct xm_input *input, const struct xm_process *process,
 		       const struct xf_event *event)
@@ -72,13 +73,13 @@ static void take_threads(struct xm_input *input, struct xf_text threads)
 		strcpy(input->in_calls + length, "]");
 }
 
-/* JSON on one line: strings hold no raw newline. */
-static void take_devices(struct xm_input *input, struct xf_text devices)
+/* An array or object of JSON, on one line: strings hold no raw newline. */
+static void take_json(char **ret, struct xf_text json, char begin, size_t most)
 {
-	if (input->devices || devices.n < 2 || devices.n > DEVICES || devices.p[0] != '[')
+	if (*ret || json.n < 2 || json.n > most || json.p[0] != begin)
 		return;
-	input->devices = strndup(devices.p, devices.n);
-	for (char *c = input->devices; c && *c; c++)
+	*ret = strndup(json.p, json.n);
+	for (char *c = *ret; c && *c; c++)
 		if (*c == '\n' || *c == '\r')
 			*c = ' ';
 }
@@ -107,12 +108,13 @@ void xm_take_member(void *user, struct xf_text key, struct xf_text value)
 		take_number(value, "open_commands", &input->open_commands);
 		take_number(value, "open_requests", &input->open_requests);
 		take_number(value, "clock_error_ns", &input->clock_error);
+		take_json(&input->overhead, xf_find(value, "overhead"), '{', OVERHEAD);
 		take_threads(input, xf_find(value, "threads"));
 	} else if (xf_is(key, "distributedInfo")) {
 		take_number(value, "rank", &input->rank);
 		take_number(value, "world_size", &input->world_size);
 	} else if (xf_is(key, "deviceProperties")) {
-		take_devices(input, value);
+		take_json(&input->devices, value, '[', DEVICES);
 	} else if (xf_is(key, "schemaVersion") && !input->tool[0]) {
 		strcpy(input->tool, "Kineto");
 	} else if (xf_is(key, "hostname") || xf_is(key, "host_name")) {

@@ -125,6 +125,8 @@ static void put_input(FILE *out, const struct xm_input *input, const struct xm_c
 		fputs(",\"start_unknown\":true", out);
 	if (input->in_calls)
 		fprintf(out, ",\"in_call\":%s", input->in_calls);
+	if (input->overhead)
+		fprintf(out, ",\"overhead\":%s", input->overhead);
 	fputs(",\"clock\":{", out);
 	put_clock(out, clock);
 	fputs("}}", out);

@@ -44,7 +44,9 @@ if TYPE_CHECKING:
         why_not,
     )
     from .check import check_trace
+    from .path import critical_path
     from .summary import summarize
+    from .tables import Tables, open
     from .trace import Trace, TraceError, open_trace
 
 __version__ = "0.1.0"
@@ -70,7 +72,9 @@ _WHERE = {
         "why_not",
     ],
     "check": ["check_trace"],
+    "path": ["critical_path"],
     "summary": ["summarize"],
+    "tables": ["Tables", "open"],
     "trace": ["Trace", "TraceError", "open_trace"],
 }
 _MODULE_OF = {name: module for module, names in _WHERE.items() for name in names}
@@ -81,10 +85,12 @@ __all__ = [
     "ProfilerAction",
     "ProfilerActivity",
     "Row",
+    "Tables",
     "Trace",
     "TraceError",
     "check_trace",
     "counter",
+    "critical_path",
     "export_memory",
     "initialize",
     "is_recording",
@@ -92,6 +98,7 @@ __all__ = [
     "memory",
     "metadata",
     "now",
+    "open",
     "open_trace",
     "pop_correlation_id",
     "profile",

@@ -186,7 +186,12 @@ def _cells(row: Row, self_cpu: float, device: float, width: int, titles: list[st
     cells = [name, _share(row.self_cpu_time_total, self_cpu), _time(row.self_cpu_time_total)]
     cells += [_share(row.cpu_time_total, self_cpu), _time(row.cpu_time_total), _time(row.cpu_time)]
     if "Device total" in titles:
-        cells += [_time(row.self_device_time_total), _share(row.device_time_total, device), _time(row.device_time_total), _time(row.device_time)]
+        cells += [
+            _time(row.self_device_time_total),
+            _share(row.device_time_total, device),
+            _time(row.device_time_total),
+            _time(row.device_time),
+        ]
     shapes = [row.input_shapes] * ("Input Shapes" in titles)
     return [*cells, str(row.count), *shapes, *[" < ".join(row.stack)] * ("Source Location" in titles)]
 

@@ -1,6 +1,6 @@
 """Charts of metrics: pages of a PDF (by matplotlib), or one HTML file that needs nothing else (by plotly).
 
-    put([Chart("Stalls", "Sample", "%", {"XVE_STALL[%]": [1, 2, 3]}), ["a page", "of text"]], "out.pdf")
+put([Chart("Stalls", "Sample", "%", {"XVE_STALL[%]": [1, 2, 3]}), ["a page", "of text"]], "out.pdf")
 """
 
 from __future__ import annotations
@@ -78,7 +78,9 @@ def figure(title, xlabel, ylabel, drawn):
     drawn: dicts with kind ("line" or "points"), name, x and y (one length each); of points also text, symbols (one each) and size.
     """
     graphs = _need("plotly.graph_objects", "html")
-    made = graphs.Figure(layout={"title": {"text": html.escape(title)}, "height": 850, "showlegend": True, "legend": {"y": -0.12, "yanchor": "top"}})
+    made = graphs.Figure(
+        layout={"title": {"text": html.escape(title)}, "height": 850, "showlegend": True, "legend": {"y": -0.12, "yanchor": "top"}}
+    )
     made.update_xaxes(type="log", title=html.escape(xlabel))
     made.update_yaxes(type="log", title=html.escape(ylabel))
     for one in drawn:

@@ -15,7 +15,7 @@ import collections
 import sys
 from array import array
 
-from .cli import add_zstd_window, behave_like_a_filter, microseconds, printable, put, said, say_unusable
+from .cli import add_zstd_window, behave_like_a_filter, interruptible, microseconds, printable, put, said, say_unusable
 from .intervals import Intervals
 from .source import ZSTD_WINDOW
 from .trace import TraceError, events_of, open_trace
@@ -511,9 +511,15 @@ def main(argv=None):
         epilog="Exit status: 0 all is well, 1 problems, 2 a file could not be used.",
     )
     parser.add_argument("--strict", action="store_true", help="a file that was cut is a problem")
+    parser.add_argument("--repair", action="store_true", help="write a valid trace of each that is not, and say what was changed")
+    parser.add_argument("-o", "--output", metavar="OUT", help="the repaired trace (default: beside FILE, called FILE.repaired.json)")
     add_zstd_window(parser)
     parser.add_argument("files", nargs="+", metavar="FILE", help=".json, .json.zst or .json.gz")
     options = parser.parse_args(argv)
+    if options.output and (not options.repair or len(options.files) > 1):
+        parser.error("-o needs --repair and one FILE")
+    if options.repair:
+        return max(_repair_file(path, options.output, options.zstd_window) for path in options.files)
     return max(_check_file(path, options.strict, options.zstd_window) for path in options.files)
 
 
@@ -530,3 +536,18 @@ def _check_file(path, strict, zstd_window):
     lines.append(f"{report.events} events, {verdict}")
     put("xstrace-check", [f"{printable(path)}: {line}" for line in lines])
     return 1 if report.problems else 0
+
+
+def _repair_file(path, target, zstd_window):
+    from .repair import repair_trace
+
+    try:
+        with interruptible():
+            done = repair_trace(path, target, zstd_window)
+    except (OSError, TraceError) as error:
+        say_unusable("xstrace-check", getattr(error, "filename", None) or path, error)
+        return 2
+    lines = [*done.changes, *(f"note: {note}" for note in done.notes)]
+    lines.append(f"repaired: {printable(done.path)}" if done.changes else f"nothing to repair; a copy: {printable(done.path)}")
+    put("xstrace-check", [f"{printable(path)}: {line}" for line in lines])
+    return _check_file(done.path, True, zstd_window)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import re
 import signal
@@ -23,6 +24,21 @@ def behave_like_a_filter():
     for stream in (sys.stdout, sys.stderr):
         if stream:  # None, when the caller closed the descriptor
             stream.reconfigure(errors="backslashreplace")
+
+
+@contextlib.contextmanager
+def interruptible():
+    """Within it Ctrl-C lets `with` and `finally` do what they must, and then ends the process as it would have."""
+    before = signal.getsignal(signal.SIGINT)
+    if before is signal.SIG_DFL:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGINT)
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def put(command, lines):
@@ -52,11 +68,39 @@ def add_zstd_window(parser):
     )
 
 
+def add_memory_limit(parser):
+    """The option --memory-limit."""
+    parser.add_argument(
+        "--memory-limit",
+        type=_memory,
+        default=1 << 30,
+        metavar="BYTES",
+        help="use about so much memory (suffixes K, M, G; default 1G)",
+    )
+
+
+def _memory(text):
+    match = re.fullmatch(r"(\d{1,12})([KMG]?)", text)
+    size = int(match[1]) << {"": 0, "K": 10, "M": 20, "G": 30}[match[2]] if match else 0
+    if size < 64 << 20:
+        raise argparse.ArgumentTypeError(f"takes bytes from 64M on, not '{printable(text)}'")
+    return size
+
+
 def _window(text):
     match = re.fullmatch(r"(\d{1,12})([KMG]?)", text)
     size = int(match[1]) << {"": 0, "K": 10, "M": 20, "G": 30}[match[2]] if match else 0
     if not ZSTD_WINDOWS[0] <= size <= ZSTD_WINDOWS[1]:
         raise argparse.ArgumentTypeError(f"takes bytes from 1K to 2G, not '{printable(text)}'")
+    return size
+
+
+def memory_size(text):
+    """The type of an option that takes bytes of memory: at least 64M."""
+    match = re.fullmatch(r"(\d{1,12})([KMGT]?)B?", text)
+    size = int(match[1]) << {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}[match[2]] if match else 0
+    if size < 64 << 20:
+        raise argparse.ArgumentTypeError(f"takes bytes from 64M on, not '{printable(text)}'")
     return size
 
 

@@ -298,7 +298,9 @@ def as_text(rows):
             _, name, device, count, seconds, energy, mean, processors, others, covered = row.values()
             extra = [_figure(processors), _figure(others)] if kind == "task" else [printable(device)] if several else []
             name = clip_middle(printable(name), NAME_WIDTH)
-            table.append([name, str(count), _figure(seconds), _figure(energy), _figure(mean), *extra, "-" if covered is None else f"{covered:.1f}"])
+            table.append(
+                [name, str(count), _figure(seconds), _figure(energy), _figure(mean), *extra, "-" if covered is None else f"{covered:.1f}"]
+            )
         widths = [max(columns(line[i]) for line in table) for i in range(len(head))]
         if lines:
             lines.append("")

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import heapq
 import operator
 from array import array
 from bisect import bisect_right
+
+RUN = 1 << 17  # rows that are sorted at once; each takes some 50 bytes meanwhile
+
+
+def sorted_rows(count, key):
+    """The rows 0 … count - 1 in the order of key(row), equal ones as they are: an array of 4 bytes a row, and little beside it."""
+    runs = [array("I", sorted(range(at, min(at + RUN, count)), key=key)) for at in range(0, count, RUN)]
+    return runs[0] if len(runs) == 1 else array("I", heapq.merge(*runs, key=key))
 
 
 class Intervals:
@@ -28,8 +37,7 @@ class Intervals:
             self._ends = _mirror(starts)
             return
         # the longest first among equal starts, so that it is the one around the others
-        self._order = sorted(self._order, key=ends.__getitem__, reverse=True)
-        self._order.sort(key=starts.__getitem__)
+        self._order = sorted_rows(len(starts), lambda row: (starts[row], -ends[row]))
 
     def overlaps(self):
         """Yields (i, j): interval j begins inside interval i and ends behind the end of i.

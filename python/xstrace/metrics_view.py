@@ -49,7 +49,9 @@ def index_of(options, sections):
             found = [(name, 0, name) for name in section.stalls]
         else:
             found = [(one.kernel, int(one.id), f"{one.kernel} #{int(one.id)}") for one in section.instances]
-        rows += [f'<li><a href="/{urllib.parse.quote(name, safe="")}/{number}">{html.escape(text)}</a></li>' for name, number, text in found]
+        rows += [
+            f'<li><a href="/{urllib.parse.quote(name, safe="")}/{number}">{html.escape(text)}</a></li>' for name, number, text in found
+        ]
     title = html.escape(options.title)
     return f'<!doctype html>\n<html><head><meta charset="utf-8"><title>{title}</title></head>\n<body><h1>{title}</h1>\n{chr(10).join(rows)}\n</body></html>\n'
 
@@ -119,7 +121,22 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 def _certificate(folder):
     """Makes a certificate for localhost in the folder; the paths of it and its key. Raises Misuse."""
     paths = [os.path.join(folder, name) for name in ("certificate.pem", "key.pem")]
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "7", "-subj", "/CN=localhost", "-out", paths[0], "-keyout", paths[1]]
+    command = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-days",
+        "7",
+        "-subj",
+        "/CN=localhost",
+        "-out",
+        paths[0],
+        "-keyout",
+        paths[1],
+    ]
     try:
         subprocess.run(command, check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError):

@@ -20,8 +20,8 @@ ROWS = 65536  # of a group in a Parquet file
 INT64 = range(-(1 << 63), 1 << 63)
 
 
-def find(places):
-    """The traces among `places`: files, and the files in directories and below.
+def find(places, names=NAMES):
+    """The traces among `places`: files, and the files in directories and below that have such names.
 
     Returns {path: what tells whether two machines see the same file}.
     """
@@ -30,7 +30,7 @@ def find(places):
         paths = [place]
         if os.path.isdir(place):
             below = os.path.join(glob.escape(place), "**")
-            paths = [p for name in NAMES for p in glob.glob(os.path.join(below, name), recursive=True)]
+            paths = [p for name in names for p in glob.glob(os.path.join(below, name), recursive=True)]
         for path in paths:
             if os.path.isfile(path):
                 path = os.path.abspath(path)

@@ -37,7 +37,13 @@ from .metrics import NOT_A_SAMPLE, MetricsError, load, nearest
 
 COMMAND = "roofline.py"
 # their peaks and bandwidths in a device configuration
-PRECISIONS = {"FP16": "FP16_GFLOPS", "FP32": "FP32_GFLOPS", "FP64": "FP64_GFLOPS", "BF16_XMX": "BF16_XMX_GFLOPS", "FP16_XMX": "FP16_XMX_GFLOPS"}
+PRECISIONS = {
+    "FP16": "FP16_GFLOPS",
+    "FP32": "FP32_GFLOPS",
+    "FP64": "FP64_GFLOPS",
+    "BF16_XMX": "BF16_XMX_GFLOPS",
+    "FP16_XMX": "FP16_XMX_GFLOPS",
+}
 LEVELS = {"L1": "L1_BW_in_GB_per_sec", "L3": "L3_BW_in_GB_per_sec", "gpu_memory": "GPU_MEMORY_BW_in_GB_per_sec"}
 
 
@@ -236,7 +242,10 @@ def chart(kernels, device, title):
     for kernel in sorted(kernels, key=lambda one: -one.ns["memory"]):
         share = kernel.ns["memory"] / total
         levels = [level for level in device.bandwidths if kernel.bytes[level]]
-        text = [f"{kernel.name}<br>{100 * share:.2f} % of the time, {kernel.precision}, {level}, bound by {kernel.bound(device)}" for level in levels]
+        text = [
+            f"{kernel.name}<br>{100 * share:.2f} % of the time, {kernel.precision}, {level}, bound by {kernel.bound(device)}"
+            for level in levels
+        ]
         drawn.append({
             "kind": "points", "name": f"{100 * share:.2f} % {clip_middle(kernel.name, NAME_WIDTH)}", "x": [kernel.intensity(level) for level in levels],
             "y": [kernel.rate(kernel.precision)] * len(levels), "text": text, "symbols": [symbols[level] for level in levels],
@@ -302,7 +311,12 @@ def _options(argv):
     add("--output", metavar="FILE", required=True, help="the chart, HTML (.html is added)")
     add("--xstrace", metavar="PATH", help="the tracer (default: beside this script, or in PATH)")
     add("--unitrace", metavar="PATH", help="measure by unitrace")
-    add("--compute-group", metavar="NAME", default="VectorEngine138", help="metric group of --compute (default VectorEngine138; of CUDA: Flops)")
+    add(
+        "--compute-group",
+        metavar="NAME",
+        default="VectorEngine138",
+        help="metric group of --compute (default VectorEngine138; of CUDA: Flops)",
+    )
     add("--memory-group", metavar="NAME", default="ComputeBasic", help="metric group of --memory (default ComputeBasic)")
     options = parser.parse_args(argv)
     if bool(options.app) == bool(options.compute or options.memory) or bool(options.compute) != bool(options.memory):

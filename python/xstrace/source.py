@@ -199,7 +199,6 @@ class Source:
             else:
                 self.cut = True
 
-
     def _from_its_beginning(self, head):
         """The file for another process to read all of; of a pipe `head` is gone, so that it gets a copy."""
         if self._file.seekable():

@@ -27,6 +27,7 @@ from .cli import (
 )
 from .energy import Energy, as_csv, as_text
 from .intervals import Intervals
+from .overhead import OWN_ARGS, NetTimes, overhead_of
 from .source import ZSTD_WINDOW
 from .trace import TraceError, events_of, open_trace
 
@@ -47,15 +48,18 @@ UNITS_NS = ((10**9, "s"), (10**6, "ms"), (10**3, "us"), (1, "ns"))
 UNITS_BYTES = ((10**9, "GB"), (10**6, "MB"), (10**3, "kB"), (1, "B"))
 
 
-def summarize(path, zstd_window=ZSTD_WINDOW, width=WIDTH):
+def summarize(path, zstd_window=ZSTD_WINDOW, width=WIDTH, net=False):
     """Returns the summary of a trace: a list of at most 10 str of at most `width` columns each.
 
-    Raises OSError when the file cannot be read, TraceError when it is no trace, or nothing is left of it.
+    net: times of tasks and calls without what tracing took of them (docs/OVERHEAD.md).
+    Raises OSError when the file cannot be read, TraceError when it is no trace, or nothing is left of it, or (net) it
+    does not tell what tracing took.
     """
     with open_trace(path, zstd_window) as trace:
-        summary = Summary(trace, width)
+        summary = Summary(trace, width, net)
         for event in events_of(trace):
             summary.feed(event)
+        summary.subtract()
     return [clip(printable(line), width) for line in summary.lines()]
 
 
@@ -71,8 +75,9 @@ class Total:
 class Summary:
     """Takes the events of one trace by feed(); lines() gives the text, not yet cut to any width."""
 
-    def __init__(self, trace, width=WIDTH):
+    def __init__(self, trace, width=WIDTH, net=False):
         self.trace = trace
+        self.net = NetTimes() if net else None
         self.width = width
         self.phases = collections.Counter()
         self.calls = collections.defaultdict(Total)
@@ -99,6 +104,8 @@ class Summary:
         if type(start) is not int or abs(start) > FOREVER_NS:
             return
         end = start
+        if phase == "i" and self.net:
+            self._place(event, start, start, "mark", None)
         if phase == "X":
             duration = event.get("dur")
             if type(duration) is int and 0 <= duration < FOREVER_NS:
@@ -137,6 +144,31 @@ class Summary:
             return
         total.count += 1
         total.ns += end - start
+        if self.net and (self.tasks.get(name) is total or self.calls.get(name) is total):
+            is_call = self.calls.get(name) is total
+            self._place(event, start, end, ("mpi" if name.startswith("MPI") else "call") if is_call else "task", (is_call, name))
+
+    def _place(self, event, start, end, kind, group):
+        """For the times without tracing: a slice, or an instant (group None)."""
+        thread = event.get("pid"), event.get("tid")
+        args = event.get("args")
+        values = 0
+        if type(args) is dict:
+            values = "in" in args if kind == "call" else sum(key not in OWN_ARGS for key in args) if kind == "task" else 0
+        if all(type(part) in (int, str) for part in thread):
+            self.net.add(thread, start, end, kind, group, values)
+
+    def subtract(self):
+        """When all events have been fed: the times of tasks and calls become those without tracing, where that is wanted."""
+        if not self.net:
+            return
+        overhead = overhead_of(self.trace.other)
+        if not overhead or not overhead.costs:
+            raise TraceError("it does not tell what tracing cost (otherData.overhead): it is another tool's, cut, or of an older xstrace")
+        for group, ns in self.net.totals(overhead).items():
+            if group:
+                is_call, name = group
+                (self.calls if is_call else self.tasks)[name].ns -= round(ns)
 
     def _device_total(self, event, name, category):
         args = event.get("args")
@@ -222,7 +254,15 @@ class Summary:
         line = "time      "
         if base or begin > EPOCH_NS:
             line += _date(begin)
-        return line + f"wall span {_with_unit(self._last - self._first, UNITS_NS)}"
+        return line + f"wall span {with_unit(self._last - self._first, UNITS_NS)}" + self._cost()
+
+    def _cost(self):
+        """What tracing took of the program's threads, and of the processor beside it."""
+        overhead = overhead_of(self.trace.other)
+        if not overhead:
+            return ""
+        taken = f", tracing took {with_unit(overhead.events_ns + overhead.waited_ns, UNITS_NS)}"
+        return taken + (", subtracted below" if self.net else f", drain process {with_unit(overhead.drain_cpu_ns, UNITS_NS)}")
 
     def _end_line(self):
         """How the run ended and what is missing: they share a line, for both can be long."""
@@ -276,7 +316,7 @@ class Summary:
         shown = []
         for name, total in _largest(self.copies):
             rate = f" {total.bytes / total.ns:.3g} GB/s" if total.ns else ""
-            size = _with_unit(total.bytes, UNITS_BYTES)
+            size = with_unit(total.bytes, UNITS_BYTES)
             shown.append((name, f"{_grouped(total.count)}x {size}{rate}"))
         return _listed("copies", shown, len(self.copies), self.width)
 
@@ -303,7 +343,7 @@ def _top_line(what, totals, width):
     whole = sum(total.ns for total in totals.values())
     shown = []
     for name, total in _largest(totals):
-        average = _with_unit(total.ns / total.count, UNITS_NS)
+        average = with_unit(total.ns / total.count, UNITS_NS)
         share = 100 * total.ns / whole if whole else 0
         shown.append((name, f"{_grouped(total.count)}x avg {average} {share:.0f} %"))
     return _listed(what, shown, len(totals), width)
@@ -316,9 +356,7 @@ def _listed(what, shown, known, width):
         figures = sum(columns(figure) + 1 for _, figure in shown) + 2 * (len(shown) - 1)
         names = [printable(name) for name, _ in shown]
         fitted = _fit(names, width - 10 - columns(more) - figures)
-        if len(shown) == 1 or all(
-            short == name or columns(short) >= NAME_WIDTH for short, name in zip(fitted, names)
-        ):
+        if len(shown) == 1 or all(short == name or columns(short) >= NAME_WIDTH for short, name in zip(fitted, names)):
             items = [f"{name} {figure}" for name, (_, figure) in zip(fitted, shown)]
             return f"{what:<10}" + "; ".join(items) + more
         shown = shown[:-1]
@@ -346,7 +384,7 @@ def _grouped(number):
     return f"{number:,}" if type(number) is int else str(number)
 
 
-def _with_unit(value, units):
+def with_unit(value, units):
     """Three significant digits or more, with the largest unit that leaves a 1 in front."""
     for size, unit in units:
         if value >= size or size == 1:
@@ -406,10 +444,17 @@ def main(argv=None):
         help="energy of devices, their work, tasks and steps; FILE...: all traces of a run with xstrace --system-metrics",
     )
     parser.add_argument("--csv", action="store_true", help="with --energy: as CSV")
+    parser.add_argument(
+        "--subtract-overhead",
+        action="store_true",
+        help="times of tasks and calls without what tracing took of them, as the trace estimates it",
+    )
     parser.add_argument("files", nargs="+", metavar="FILE", help=".json, .json.zst or .json.gz")
     options = parser.parse_args(argv)
     if options.csv and not options.energy:
         parser.error("--csv is for --energy")
+    if options.subtract_overhead and options.energy:
+        parser.error("--subtract-overhead is not for --energy")
     if options.energy:
         return _report_energy(options)
     status = 0
@@ -417,7 +462,7 @@ def main(argv=None):
     width = max(shutil.get_terminal_size((WIDTH, 24)).columns, NARROWEST)
     for path in options.files:
         try:
-            lines = summarize(path, options.zstd_window, width)
+            lines = summarize(path, options.zstd_window, width, options.subtract_overhead)
         except (OSError, TraceError) as error:
             say_unusable("xstrace-summary", path, error)
             status = 2

@@ -18,6 +18,7 @@ from __future__ import annotations
 import codecs
 import collections
 import decimal
+import itertools
 import json
 import re
 
@@ -134,6 +135,7 @@ class Trace(OpenTrace):
         self._decoder = codecs.getincrementaldecoder("utf-8")("strict")
         self._text = ""
         self._pos = 0
+        self._from = self._to = 0  # of _text: what was read last
         self._line = 1  # of the character _line_at of _text
         self._line_at = 0
         self._eof = False
@@ -146,7 +148,8 @@ class Trace(OpenTrace):
         except BaseException:
             self.close()
             raise
-        self._events = self._read_events()
+        self._batches = self._read_batches()
+        self._events = itertools.chain.from_iterable(self._batches)
 
     @property
     def display_time_unit(self):
@@ -155,6 +158,14 @@ class Trace(OpenTrace):
 
     def __iter__(self):
         return self._events
+
+    def batches(self):
+        """The same events, in lists of one or more; instead of the iteration, not beside it. text() is where they came from."""
+        return self._batches
+
+    def text(self):
+        """The text of the batch that batches() gave last, from its first event's first character to its last event's last one."""
+        return self._text[self._from : self._to]
 
     # ---- the text: a window that moves over the file ----
 
@@ -224,7 +235,8 @@ class Trace(OpenTrace):
                 value, end = scan(text, 0)
                 # a number at the end of the text may go on behind it
                 if end < len(text) or (self._eof and not near) or type(value) in (dict, list, str):
-                    self._pos += end
+                    self._from = self._pos
+                    self._pos = self._to = self._pos + end
                     return value
             except StopIteration as stop:
                 error = json.JSONDecodeError("Expecting value", text, stop.value)
@@ -345,7 +357,7 @@ class Trace(OpenTrace):
 
     # ---- the events ----
 
-    def _read_events(self):
+    def _read_batches(self):
         try:
             while self._in_events:
                 yield from self._read_array()
@@ -368,7 +380,7 @@ class Trace(OpenTrace):
                 events = self._many()
                 if events:
                     last = "comma"
-                    yield from events
+                    yield events
                     continue
                 singly = 1000
             mark = self._peek()
@@ -391,7 +403,7 @@ class Trace(OpenTrace):
             last = "event" if event is not None else None
             singly = max(singly - 1, 0)
             if event is not None:
-                yield event
+                yield [event]
 
     def _many(self):
         """All events of the window up to its last line, in one go; None if that does not work."""
@@ -408,6 +420,7 @@ class Trace(OpenTrace):
             _make_exact(events)
         except (StopIteration, ValueError, RecursionError):
             return None
+        self._from, self._to = self._pos, stop
         self._pos = stop + 1
         return events
 

@@ -1,9 +1,9 @@
 """Where the work on each rank's trace is done: in processes of this machine, or by a Dask cluster's workers near the files.
 
-    with workers(address) as pool:              # address None: here
-        traces = pool.find(["traces/"])
-        for path, result, error in pool.each(ranks.check, [(path,) for path in traces]):
-            ...
+with workers(address) as pool:              # address None: here
+    traces = pool.find(["traces/"])
+    for path, result, error in pool.each(ranks.check, [(path,) for path in traces]):
+        ...
 """
 
 from __future__ import annotations
@@ -26,21 +26,24 @@ class Unavailable(Exception):
     """There is nothing to work with; the text is one line."""
 
 
-def workers(address=None):
-    """The pool, a context manager."""
-    return _Cluster(address) if address else _Processes()
+def workers(address=None, count=None):
+    """The pool, a context manager. count: of processes, where there is no address; None: as many as processors."""
+    return _Cluster(address) if address else _Processes(count)
 
 
 class _Processes:
+    def __init__(self, count):
+        self._count = count or os.cpu_count()
+
     def __enter__(self):
-        self._pool = concurrent.futures.ProcessPoolExecutor(os.cpu_count())
+        self._pool = concurrent.futures.ProcessPoolExecutor(self._count)
         return self
 
     def __exit__(self, *_):
         self._pool.shutdown(cancel_futures=True)
 
-    def find(self, places):
-        return sorted(ranks.find(places))
+    def find(self, places, names=ranks.NAMES):
+        return sorted(ranks.find(places, names))
 
     def each(self, function, calls):
         """Calls function(path, ...) for each tuple in calls; yields (path, result, error) in that order, one of them None."""
@@ -82,11 +85,11 @@ class _Cluster:
     def __exit__(self, *_):
         self._client.close()
 
-    def find(self, places):
+    def find(self, places, names=ranks.NAMES):
         """All traces that any worker sees; who sees which is remembered."""
         self._near = {}
         places = [os.path.abspath(place) for place in places]
-        for worker, found in self._client.run(ranks.find, places).items():
+        for worker, found in self._client.run(ranks.find, places, names).items():
             for path, which in found.items():
                 known = self._near.setdefault(path, (which, []))
                 if known[0] != which:
@@ -97,10 +100,7 @@ class _Cluster:
     def each(self, function, calls):
         # who sees a file may end before it is asked for it; then any other may try
         options = {"allow_other_workers": True, "pure": False}
-        futures = [
-            (call[0], self._client.submit(function, *call, workers=self._near[call[0]][1], **options))
-            for call in calls
-        ]
+        futures = [(call[0], self._client.submit(function, *call, workers=self._near[call[0]][1], **options)) for call in calls]
         for path, future in futures:
             try:
                 error = future.exception()

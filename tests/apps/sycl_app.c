@@ -5,10 +5,13 @@
  *	sycl_app steps N	N commands, each with a call of the Unified Runtime and a wait
  *	sycl_app crash N	the same, and ends by a signal
  *	sycl_app memory		allocations, a buffer; one allocation is not freed
+ *	sycl_app devices	allocations on three devices and the host; some are not freed
+ *	sycl_app arguments	calls of the Unified Runtime with arguments
  *	sycl_app hostile	events with everything missing or wrong
  *	sycl_app threads	threads with little stack, one that is cancelled in a call, a child
- *	sycl_app newer N	as steps, of a framework of version 2
+ *	sycl_app newer N	as steps, of a newer framework and runtime; N: as `arguments`
  *	sycl_app lying		an event whose metadata ends too early, then 3 steps
+ *	sycl_app words WORD...	commands as words say (words.h)
  *	sycl_app bench N	how long an event takes, in ns
  *	sycl_app none FILE	a runtime (FILE) that tells nothing
  */
@@ -17,8 +20,9 @@
 
 #include "app.h"
 #include "softxpti.h"
+#include "words.h"
 
-static uint8_t sycl, memory, buffers, calls;
+static uint8_t sycl, memory, buffers, calls, images;
 static _Atomic uint64_t instance = 100;
 static struct xpti_payload place = { .name = "main", .file = "program.cpp", .line = 20 };
 static struct xpti_event kernel = { .payload = &place };
@@ -30,18 +34,24 @@ static void start(unsigned version)
 	memory = soft_stream("sycl.experimental.mem_alloc", version);
 	buffers = soft_stream("sycl.experimental.buffer", version);
 	calls = soft_stream("ur.call", version);
+	images = soft_stream("sycl.experimental.image", version);
 	soft_text(&kernel, "sycl_device_name", "Device of software");
 	soft_text(&kernel, "kernel_name", "scale");
 	soft_number(&kernel, "queue_id", 7);
 }
 
-static void call(uint32_t id, const char *name, int32_t result)
+static void call_with(uint32_t id, const char *name, int32_t result, void *const *args)
 {
-	struct xpti_function function = { .id = id, .name = name, .result = &result };
+	struct xpti_function function = { .id = id, .name = name, .args = args, .result = &result };
 	uint64_t number = instance++;
 
 	soft_notify(calls, XPTI_BEGIN(XPTI_FUNCTION_WITH_ARGS), NULL, number, &function);
 	soft_notify(calls, XPTI_END(XPTI_FUNCTION_WITH_ARGS), NULL, number, &function);
+}
+
+static void call(uint32_t id, const char *name, int32_t result)
+{
+	call_with(id, name, result, NULL);
 }
 
 #define EVENTS 7 /* of a step */
@@ -64,16 +74,31 @@ static void steps(int count)
 		step(i);
 }
 
-static void allocate(uint64_t address, uint64_t size)
+/* On this device, if it has a name; `handle`: of the Unified Runtime's, NULL: of the host. */
+static void allocate_on(const char *device, void *handle, uint64_t address, uint64_t size)
 {
 	struct xpti_event event = { .payload = &place };
+	void *unused = NULL;
+	void *const of_device[] = { &unused, &handle, &unused, &unused, &size, &unused },
+		    *const of_host[] = { &unused, &unused, &unused, &size, &unused };
 
+	if (device)
+		soft_text(&event, "sycl_device_name", device);
 	soft_number(&event, "memory_size", size);
 	soft_notify(memory, XPTI_BEGIN(XPTI_NODE), &event, instance, "usm::alignedAlloc");
 	soft_notify(memory, XPTI_BEGIN(XPTI_ALLOC), &event, instance, "usm::alignedAlloc");
+	if (device && handle)
+		call_with(51, "urUSMDeviceAlloc", 0, of_device);
+	else if (device)
+		call_with(50, "urUSMHostAlloc", 0, of_host);
 	soft_number(&event, "memory_ptr", address);
 	soft_notify(memory, XPTI_END(XPTI_ALLOC), &event, instance++, "usm::alignedAlloc");
 	soft_clear(&event);
+}
+
+static void allocate(uint64_t address, uint64_t size)
+{
+	allocate_on(NULL, NULL, address, size);
 }
 
 static void release(uint64_t address)
@@ -86,11 +111,57 @@ static void release(uint64_t address)
 	soft_clear(&event);
 }
 
+static void on_devices(void)
+{
+	char one, two;
+
+	for (uint64_t i = 0; i < 3; i++)
+		allocate_on("Card", &one, 0x1000 + i * 0x100, 64);
+	allocate_on("Card", &two, 0x2000, 1000);
+	allocate_on("Processor", &one, 0x3000, 50);
+	allocate_on("Processor", NULL, 0x4000, 7);
+	allocate(0x5000, 3);
+	release(0x1000);
+	release(0x3000);
+}
+
+/* As the runtime hands them over: the address of each. */
+static void with_arguments(void)
+{
+	void *queue = (void *)0x100, *scale = (void *)0x200, *event = NULL, *none = NULL;
+	void *program = (void *)0x300, **ret_kernel = &scale, **ret_event = &event;
+	const char *name = "scale";
+	uint32_t dimensions = 2, waits = 2, flags = 3;
+	size_t sizes[] = { 64, 32, 999 }, *size = sizes, length = 4096, one = 1;
+	void *events[] = { (void *)0x11, (void *)0x12 }, **list = events;
+	uint64_t origin[] = { 1, 2, 3 }, region[] = { 4, 5, 6 };
+	bool blocking = true;
+
+	call_with(1, "urKernelCreate", 0, (void *const[]){ &program, &name, &ret_kernel });
+	call_with(2, "urEnqueueKernelLaunch", 0,
+		  (void *const[]){ &queue, &scale, &dimensions, &none, &size, &none });
+	call_with(3, "urEventWait", 0, (void *const[]){ &waits, &list });
+	event = (void *)0x13;
+	call_with(4, "urMemBufferCreate", 0,
+		  (void *const[]){ &queue, &flags, &length, &none, &ret_event });
+	call_with(5, "urMemBufferCreate", 0x7ffffffe,
+		  (void *const[]){ &queue, &flags, &length, &none, &ret_event });
+	call_with(6, "urEnqueueMemBufferReadRect", 0,
+		  (void *const[]){ &queue, &event, &blocking, origin, origin, region, &one, &one,
+				   &one, &one, &none, &waits, &list, &none });
+	call_with(7, "urEventWait", 0, NULL);
+	call_with(8, "urEventWait", 0, (void *const[]){ &waits, NULL });
+	call_with(9, "urOfTomorrow", 0, (void *const[]){ NULL });
+}
+
 static void all_memory(void)
 {
 	struct xpti_memory part = { .handle = 1, .pointer = 2, .size = 4096 };
 	struct xpti_buffer buffer = {
 		.user = 0x2000, .element_size = 8, .dimensions = 2, .range = { 10, 20 }
+	};
+	struct xpti_image image = {
+		.user = 0x3000, .dimensions = 2, .range = { 16, 8, 99 }, .format = 7
 	};
 	struct xpti_event event = { .payload = &place };
 
@@ -105,6 +176,10 @@ static void all_memory(void)
 	soft_notify(buffers, XPTI_BEGIN(XPTI_ACCESSOR), &event, 1,
 		    &(struct xpti_accessor){ .buffer = 0x2000, .mode = 1026 });
 	soft_notify(buffers, XPTI_END(XPTI_MEMORY_OBJECT), &event, 1, &buffer);
+	soft_notify(images, XPTI_BEGIN(XPTI_MEMORY_OBJECT), &event, 1, &image);
+	soft_notify(images, XPTI_BEGIN(XPTI_ACCESSOR), &event, 1,
+		    &(struct xpti_image_accessor){ .image = 0x3000, .mode = { 1024, 1 } });
+	soft_notify(images, XPTI_END(XPTI_MEMORY_OBJECT), NULL, 1, &image);
 }
 
 static void hostile(void)
@@ -116,6 +191,7 @@ static void hostile(void)
 				    .element_size = UINT32_MAX,
 				    .dimensions = UINT32_MAX,
 				    .range = { SIZE_MAX, SIZE_MAX, SIZE_MAX } };
+	struct xpti_image endless = { .dimensions = UINT32_MAX, .filtering.there = 77 };
 	char *text = malloc(1 << 20);
 
 	if (!text)
@@ -141,6 +217,7 @@ static void hostile(void)
 	soft_notify(sycl, XPTI_BEGIN(XPTI_WAIT), &event, 5, text);
 	soft_notify(buffers, XPTI_BEGIN(XPTI_MEMORY_OBJECT), &event, 1, &wide);
 	soft_notify(buffers, XPTI_END(XPTI_MEMORY_OBJECT), &event, 1, &wide);
+	soft_notify(images, XPTI_BEGIN(XPTI_MEMORY_OBJECT), &event, 1, &endless);
 	for (int i = 0; i < 100; i++) /* never ended */
 		soft_notify(calls, XPTI_BEGIN(XPTI_FUNCTION_WITH_ARGS), NULL, instance++, &odd);
 	odd.name = text;
@@ -203,6 +280,17 @@ static void threads(void)
 	waitpid(child, NULL, 0);
 }
 
+static void command(const char *name)
+{
+	struct xpti_event event = { .payload = &place };
+
+	soft_text(&event, "kernel_name", name);
+	soft_notify(sycl, XPTI_BEGIN(XPTI_TASK), &event, instance, NULL);
+	call(30, "urEnqueueKernelLaunch", 0);
+	soft_notify(sycl, XPTI_END(XPTI_TASK), &event, instance++, NULL);
+	soft_clear(&event);
+}
+
 static void bench(int count)
 {
 	struct xpti_function function = { .id = 30, .name = "urEnqueueKernelLaunch" };
@@ -234,8 +322,14 @@ int main(int argc, char **argv)
 	if (!strcmp(what, "none"))
 		return argc > 2 && dlopen(argv[2], RTLD_NOW) ? 0 : 99;
 	start(!strcmp(what, "newer") ? 2 : 1);
+	if (!strcmp(what, "newer") && argc > 2 && !strcmp(argv[2], "arguments"))
+		what = argv[2];
 	if (!strcmp(what, "memory"))
 		all_memory();
+	else if (!strcmp(what, "devices"))
+		on_devices();
+	else if (!strcmp(what, "arguments"))
+		with_arguments();
 	else if (!strcmp(what, "hostile"))
 		hostile();
 	else if (!strcmp(what, "lying"))
@@ -245,7 +339,9 @@ int main(int argc, char **argv)
 	else if (!strcmp(what, "crash")) {
 		steps(count);
 		abort();
-	} else if (!strcmp(what, "bench"))
+	} else if (!strcmp(what, "words"))
+		do_words(argv + 2, command);
+	else if (!strcmp(what, "bench"))
 		bench(count);
 	else
 		steps(count);

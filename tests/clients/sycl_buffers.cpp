@@ -1,4 +1,4 @@
-// SYCL without its compiler: kernels by OpenCL, USM, a buffer with accessors, a host task, a graph. Prints how many commands it made.
+// SYCL without its compiler: kernels by OpenCL, USM, a buffer with accessors, a host task, an image, a graph. Prints how many commands it made.
 #include <CL/cl.h>
 #include <sycl/sycl.hpp>
 
@@ -41,6 +41,9 @@ int main()
 			sycl::accessor accessor(buffer, h, sycl::read_only);
 			h.host_task([] {});
 		});
+	}
+	{
+		sycl::unsampled_image<2> image(sycl::image_format::r8g8b8a8_unorm, sycl::range<2>(16, 8));
 	}
 	experimental::command_graph<experimental::graph_state::modifiable> graph(context, device);
 	graph.begin_recording(queue);

@@ -27,6 +27,16 @@ static void spin(const struct softgpu_group *group)
 		;
 }
 
+/* nap(uint32_t microseconds): the same, and the processor is free for others */
+static void nap(const struct softgpu_group *group)
+{
+	uint32_t us = SOFTGPU_ARG(group, 0, uint32_t);
+	struct timespec time = { us / 1000000, us % 1000000 * 1000 };
+
+	if (!group->id[0] && !group->id[1] && !group->id[2])
+		(void)clock_nanosleep(CLOCK_MONOTONIC, 0, &time, NULL);
+}
+
 /* add(const float *a, const float *b, float *c, uint32_t n) */
 static void add(const struct softgpu_group *group)
 {
@@ -95,6 +105,7 @@ __attribute__((visibility("default"))) uint32_t softgpu_global[4] = { 1, 2, 3, 4
 __attribute__((visibility("default"))) const struct softgpu_kernel softgpu_kernels[] = {
 	{ "empty", empty, 0, 32, 0, 0, 0, 128 },
 	{ "spin", spin, 1, 8, 0, 0, 0, 128 },
+	{ "nap", nap, 1, 8, 0, 0, 0, 128 },
 	{ "add", add, 4, 32, 0, 0, 0, 128 },
 	{ "gemm", gemm, 4, 16, 4096, 64, 192, 256 },
 	{ "reverse", reverse, 2, 16, 0, 0, 0, 128 },

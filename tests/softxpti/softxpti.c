@@ -97,7 +97,10 @@ uint8_t soft_stream(const char *name, unsigned version)
 	}
 	stream = xptiRegisterStream(name);
 	for (unsigned i = 0; i < subscriber_count; i++)
-		subscribers[i](9, 0, "sycl 9.0", name);
+		if (strncmp(name, "ur.", 3) != 0)
+			subscribers[i](9, 0, "sycl 9.0", name);
+		else
+			subscribers[i](0, 11 + version, "unified runtime", name);
 	return stream;
 }
 

@@ -8,7 +8,10 @@
 
 #include "xpti_abi.h"
 
-/* A stream of the runtime's, which subscribers are told of; `version`: the framework's own. */
+/*
+ * A stream of the runtime's, which subscribers are told of; `version`: the framework's own. With 1
+ * the Unified Runtime is of version 0.12.
+ */
 uint8_t soft_stream(const char *name, unsigned version);
 void soft_notify(uint8_t stream, uint16_t type, const struct xpti_event *event, uint64_t instance,
 		 const void *data);

@@ -219,6 +219,7 @@ static void dead_consumer(void)
 	CHECK(n == SIZE / 16, "%u records, not %u", n, SIZE / 16);
 	CHECK(atomic_load(&ring->consumer_dead), "noticed");
 	CHECK(atomic_load(&ring->blocked) == 1, "waited once");
+	CHECK(atomic_load(&ring->blocked_ns) > 0, "and how long is known");
 	before = xs_clock_ns(CLOCK_MONOTONIC);
 	for (int i = 0; i < 1000; i++)
 		CHECK(!put(n, 16, XS_CALL, XS_ROLE_OTHER), "still full");

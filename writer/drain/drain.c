@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -26,6 +27,7 @@
 #include "processors.h"
 #include "samples.h"
 #include "text.h"
+#include "viewers.h"
 #include "where.h"
 
 #define SLEEP_LOW    1000000u	 /* ns: some process is just joining, or ending */
@@ -146,7 +148,7 @@ static bool has_news(const struct xs_loop *loop, uint32_t joined)
 {
 	if (joined != atomic_load_explicit(&loop->run.mailbox->joined, memory_order_relaxed) ||
 	    told_to_stop(loop) || xs_loop_wants_dump(loop) || xs_loop_wants_cut(loop) ||
-	    xs_demand_session_asks(&loop->run) || xs_where_due(loop))
+	    xs_demand_session_asks(&loop->run) || xs_where_due(loop) || xs_viewers_due(&loop->run))
 		return true;
 	if (loop->defers)
 		return xs_backlog_is_due(&loop->run);
@@ -223,9 +225,14 @@ static void tell_progress(struct xs_loop *loop)
 
 static uint64_t read_rings(struct xs_loop *loop)
 {
+	uint64_t read;
+
+	xs_viewers_watch(loop);
 	loop->defers = xs_backlog_defers(&loop->run);
 	tell_progress(loop);
-	return loop->defers ? xs_backlog_relieve(&loop->run, UINT64_MAX) : xs_loop_read(loop);
+	read = loop->defers ? xs_backlog_relieve(&loop->run, UINT64_MAX) : xs_loop_read(loop);
+	xs_viewers_serve(loop);
+	return read;
 }
 
 /* Again and again: producers that wait for room go by it, and somebody may have written there. */
@@ -407,6 +414,7 @@ int xs_drain(const char *dir, int channel)
 	if (loop.run.recovering && !loop.run.wrote_something)
 		xs_tell("[INFO] --recover %s: nothing was left to be written\n", loop.run.dir);
 	xs_backlog_close(&loop.run);
+	free(loop.run.live);
 	xs_run_remove(&loop.run);
 	if (!loop.run.recovering)
 		tell_run_finished(&loop.run);

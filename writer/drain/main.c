@@ -10,9 +10,11 @@
 #include <unistd.h>
 
 #include "channel.h"
-#include "text.h"
+#include "costs.h"
 #include "drain.h"
 #include "options.h"
+#include "overhead.h"
+#include "text.h"
 
 /* It outlives terminal, job control and polite job managers: it ends when its work is done. */
 static void detach(void)
@@ -76,6 +78,7 @@ int main(int argc, char **argv)
 {
 	int error;
 
+	xs_overhead_measured_by(xs_cost_of);
 	if (argc == 3 && !strcmp(argv[1], "--recover"))
 		return recover(argv[2]);
 	if (argc != 2 || fcntl(XS_DRAIN_CHANNEL, F_GETFD) < 0 ||

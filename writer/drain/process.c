@@ -36,6 +36,7 @@
 #include "threads.h"
 #include "title.h"
 #include "tracks.h"
+#include "where.h"
 
 /* ---- reading ---- */
 
@@ -183,80 +184,6 @@ static void remove_files(struct xs_process *process)
 	}
 }
 
-/* What the collector knows that it cannot see. */
-static void tell_unseen(const struct xs_process *process)
-{
-	static const char *const what[] = {
-		[XS_UNSEEN_ZE_OLD] = "its Level Zero loader is older than version 1.4 of the API, "
-				     "and is not traced",
-		[XS_UNSEEN_ZE_SECOND] = "it uses a second Level Zero loader, which has functions "
-					"of its own and is not traced; both are where "
-					"ZE_ENABLE_ALT_DRIVERS names one driver",
-		[XS_UNSEEN_ZE_DEEP] = "it opens Level Zero's loader with RTLD_DEEPBIND, where "
-				      "ZE_ENABLE_VALIDATION_LAYER has the only place for a "
-				      "layer; unset that, or it is not traced",
-		[XS_UNSEEN_SANDBOX] = "it has put itself into a sandbox (seccomp); from then on it "
-				      "was traced without a system call, so what would "
-				      "have needed one is lost",
-		[XS_UNSEEN_STRICT] = "it has put itself into seccomp's strict mode; nothing is "
-				     "recorded from then on",
-		[XS_UNSEEN_CLOCK] = "it has forbidden itself the time stamp counter (PR_SET_TSC); "
-				    "nothing is recorded from then on",
-		[XS_UNSEEN_LATE] = "when it put itself into a sandbox, a thread of it had not come "
-				   "out of a system call of the tracer's for a second; if it "
-				   "was ended by the sandbox, that may be why",
-		[XS_UNSEEN_MEMORY] = "it had no memory left for the tracer (ulimit -v, -d); "
-				     "events, or names of events, are missing",
-		[XS_UNSEEN_METRIC_FUNCTIONS] = "its Level Zero loader or driver has no functions "
-					       "for metrics that go with the others; its kernels "
-					       "are not measured",
-		[XS_UNSEEN_METRIC_GROUP] = "a device of it does not tell of the metric group "
-					   "(--group) for queries; kernels there are not measured",
-		[XS_UNSEEN_METRIC_ACTIVE] = "the driver does not activate the metric group, as "
-					    "when another tool uses the hardware's counters; "
-					    "kernels there are not measured",
-		[XS_UNSEEN_METRIC_THEIRS] = "it uses the hardware's counters itself; from then on "
-					    "its kernels are not measured",
-		[XS_UNSEEN_METRIC_CUPTI] = "its libcupti has no range profiler for its GPU (CUDA "
-					   "12.6 or later, Turing or later); kernels there are "
-					   "not measured",
-		[XS_UNSEEN_XPTI_NONE] = "SYCL's runtime has not told of anything: it was built "
-					"without XPTI, or did not find libxptifw.so",
-		[XS_UNSEEN_XPTI_NEWER] = "its XPTI framework is newer than version 1; what SYCL "
-					 "does is shown without names, places and sizes",
-		[XS_UNSEEN_PYTHON] = "its interpreter is older than Python 3.8, newer than 3.13 or "
-				     "without a GIL, and its functions are not traced",
-		[XS_UNSEEN_PYTHON_PROFILER] =
-			"it has a profiler of its own, which keeps its place: "
-			"functions of Python are not traced beside it",
-		[XS_UNSEEN_XPTI_SECOND] = "it uses a second XPTI framework, whose runtime is not "
-					  "traced",
-	};
-	uint32_t unseen = atomic_load(&process->file->unseen);
-
-	for (uint32_t i = 0; i < sizeof(what) / sizeof(what[0]); i++)
-		if (unseen & 1u << i)
-			xs_tell("[WARNING] process %d (%s): %s\n", process->pid, process->comm,
-				what[i]);
-}
-
-/* What no table had room for. */
-static void tell_omitted(const struct xs_process *process)
-{
-	char text[256] = "";
-	size_t n = 0;
-
-	for (int i = 0; i < XS_OMIT_COUNT; i++)
-		if (process->omitted[i])
-			n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%s %llu",
-					      n ? ", " : "", xs_omit_word(i),
-					      (unsigned long long)process->omitted[i]);
-	if (n)
-		xs_tell("[WARNING] process %d (%s) has more at once than xstrace keeps; how often "
-			"something is left out or merged: %s\n",
-			process->pid, process->comm, text);
-}
-
 /* The rings' counters wrap and are the traced process's: nonsense is none at all. */
 static uint64_t open_commands(const struct xs_process *process)
 {
@@ -270,42 +197,6 @@ static uint64_t open_commands(const struct xs_process *process)
 		open += atomic_load_explicit(&ring->commands_begun, memory_order_relaxed);
 	}
 	return open >> 63 ? 0 : open;
-}
-
-/* What the trace and the reports lack, in a line for each kind of it. */
-static void tell_missing(const struct xs_process *process)
-{
-	/* then what is on its way is nothing to tell */
-	bool runs = process->run->flight && process->end == XS_END_RUNNING;
-	const struct {
-		uint64_t count;
-		const char *what, *is, *are, *why;
-	} missing[] = {
-		{ process->lost, "event", "is lost", "are lost",
-		  "; see --ring-size and --on-full, and otherData in the trace for which threads" },
-		/* that its file was cut has been said */
-		{ process->cut ? 0 : process->corrupt, "ring", "was", "were",
-		  " not as they should be; records of them may be missing" },
-		{ process->untimed, "command", "is missing", "are missing",
-		  ": device times could not be had" },
-		{ process->unmeasured, "kernel", "has", "have",
-		  " no metrics: the device's counters could not be read" },
-		{ process->unsampled, "sample", "of instructions is lost, at least",
-		  "of instructions are lost, at least",
-		  ": the device had no room for more; a longer --sampling-interval needs less" },
-		{ runs ? 0 : process->open_commands, "command", "is missing", "are missing",
-		  ": not complete when the process ended, or while it was recorded" },
-		{ runs ? 0 : process->open_requests, "MPI request", "was", "were",
-		  " not complete when the process ended" },
-	};
-
-	for (size_t i = 0; i < sizeof(missing) / sizeof(missing[0]); i++)
-		if (missing[i].count)
-			xs_tell("[WARNING] %llu %s%s of process %d (%s) %s%s\n",
-				(unsigned long long)missing[i].count, missing[i].what,
-				missing[i].count == 1 ? "" : "s", process->pid, process->comm,
-				missing[i].count == 1 ? missing[i].is : missing[i].are,
-				missing[i].why);
 }
 
 /* What is open, and what was lost. */
@@ -337,34 +228,13 @@ static void finish_tracks(struct xs_process *process)
 	xs_process_commit(process);
 }
 
-/* What the program has allocated, and still had when it ended. */
-static void tell_unfreed(const struct xs_process *process)
-{
-	uint64_t count = atomic_load(&process->file->unfreed),
-		 bytes = atomic_load(&process->file->unfreed_bytes);
-
-	if (count && !(process->run->flight && process->end == XS_END_RUNNING))
-		xs_tell("[INFO] process %d (%s) has not freed %llu USM allocation%s of SYCL, %llu "
-			"bytes\n",
-			process->pid, process->comm, (unsigned long long)count,
-			count == 1 ? "" : "s", (unsigned long long)bytes);
-}
-
-static void tell_end(const struct xs_process *process)
-{
-	tell_unfreed(process);
-	tell_missing(process);
-	tell_omitted(process);
-	tell_unseen(process);
-}
-
 void xs_process_finish(struct xs_process *process, enum xs_end end, int status)
 {
 	struct xs_run *run = process->run;
 	bool shown;
 
 	finish_tracks(process);
-	tell_end(process);
+	xs_process_tell_end(process);
 	shown = xs_sinks_close(process, end, status);
 	run->wrote_something |= shown;
 	/*
@@ -402,7 +272,7 @@ void xs_process_cut(struct xs_process *process, char *path)
 	if (process->awaits_event)
 		process->awaits_event = !xs_sinks_open(process, true);
 	complete(process, path);
-	tell_end(process);
+	xs_process_tell_end(process);
 	xs_process_free(process);
 }
 
@@ -518,6 +388,7 @@ static void restart_stats(struct xs_process *process)
 	process->threads = NULL;
 	process->thread_count = process->thread_room = 0;
 	process->events = process->unmatched = 0;
+	memset(process->kinds, 0, sizeof(process->kinds));
 	for (uint32_t i = 0; i < process->track_count; i++) {
 		struct xs_track *track = process->tracks[i];
 		uint32_t name = track->thread != UINT32_MAX ? old[track->thread].name : 0;
@@ -553,9 +424,10 @@ bool xs_process_dump(struct xs_process *process)
 			xs_process_commit(process);
 	}
 	xs_flight_replay(process);
+	xs_where_dump(process);
 	xs_cuda_read_newest(process);
 	finish_tracks(process);
-	tell_end(process);
+	xs_process_tell_end(process);
 	(void)xs_sinks_close(process, process->end, process->status);
 	return true;
 }
@@ -578,6 +450,7 @@ void xs_process_free(struct xs_process *process)
 {
 	if (process->run->flight)
 		forget_open(process);
+	xs_where_forget(process);
 	xs_sinks_drop(process);
 	for (uint32_t i = 0; i < process->track_count; i++) {
 		struct xs_track *track = process->tracks[i];

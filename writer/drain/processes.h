@@ -41,4 +41,7 @@ bool xs_process_retire(struct xs_process *process, enum xs_end end, int status);
 bool xs_process_dump(struct xs_process *process);
 void xs_process_free(struct xs_process *process);
 
+/* After its end, process_told.c: what is missing, and what the program has not freed. */
+void xs_process_tell_end(const struct xs_process *process);
+
 #endif

@@ -5,6 +5,7 @@
 #define XS_WHERE_H
 
 #include "loop.h"
+#include "sink.h"
 
 /* Why it is to be told. */
 enum xs_where_reason { XS_WHERE_SESSION = 1, XS_WHERE_WATCHDOG = 2, XS_WHERE_CRASH = 4 };
@@ -26,6 +27,13 @@ void xs_lines_add(struct xs_lines *lines, const char *format, ...)
  */
 void xs_where_tell(struct xs_process *process, char *told, int how, uint64_t tick,
 		   struct xs_lines *lines);
+
+/* ---- where_kept.c: for the flight recorder's dumps ---- */
+
+void xs_where_keep(struct xs_process *process, const struct xs_mark *mark, uint64_t tick);
+/* In a dump, behind its history. */
+void xs_where_dump(struct xs_process *process);
+void xs_where_forget(struct xs_process *process);
 
 /* ---- where.c ---- */
 

@@ -320,7 +320,8 @@ static void trace_threads(const struct told *told, uint64_t tick)
 	struct xs_process *process = told->process;
 	const uint32_t *names = process->run->control->stack_names;
 
-	if (!process->open_count || process->watched != process->pid || !names[0])
+	if ((!process->open_count && !process->run->flight) || process->watched != process->pid ||
+	    !names[0])
 		return;
 	for (uint32_t i = 0; i < told->count; i++) {
 		const struct thread *thread = &told->threads[i];
@@ -332,7 +333,9 @@ static void trace_threads(const struct told *told, uint64_t tick)
 					      .extra = &extra };
 
 		extra.length = put_frames(thread, names[1], args, sizeof(args));
-		if (thread->count)
+		if (thread->count && process->run->flight)
+			xs_where_keep(process, &mark, tick);
+		else if (thread->count)
 			XS_TELL_SINKS(process, mark, process, &mark);
 	}
 }

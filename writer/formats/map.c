@@ -80,7 +80,7 @@ static bool grow(struct xf_map *map, size_t length)
 			slots[at] = i + 1;
 		}
 	}
-	if (map->byte_count + length > map->byte_room) {
+	if (!map->bytes || map->byte_count + length > map->byte_room) {
 		size_t room = 2 * (map->byte_room + length) + 64;
 		char *bytes = realloc(map->bytes, room);
 

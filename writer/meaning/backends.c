@@ -1,5 +1,6 @@
 #include "activity_types.h"
 #include "backends.h"
+#include "costs.h"
 #include "cuda_activity.h"
 #include "functions.h"
 
@@ -12,6 +13,7 @@ TABLES(opencl);
 TABLES(level_zero);
 TABLES(cuda);
 TABLES(mpi);
+TABLES(sycl);
 
 /* unitrace's letters, which do not tell system memory from unknown memory */
 #define MEMORY "MHDSM"
@@ -58,6 +60,7 @@ static const struct xs_backend backends[XS_SOURCE_COUNT] = {
 	},
 	[XS_SOURCE_MPI] = {
 		.label = "MPI",
+		.cost = XS_COST_MPI,
 		.names = xs_mpi_names,
 		.name_count = &xs_mpi_count,
 		.memory = MEMORY,
@@ -65,6 +68,9 @@ static const struct xs_backend backends[XS_SOURCE_COUNT] = {
 	},
 	[XS_SOURCE_UR] = {
 		.label = "UR",
+		.names = xs_sycl_names,
+		.name_count = &xs_sycl_count,
+		.arguments = &xs_sycl_arguments,
 		.interned = true,
 		.asked = true,
 		.memory = MEMORY,

@@ -29,7 +29,8 @@ struct xs_backend {
 	/* reports: a table for each enum xs_device_type, with this title; all NULL: one table */
 	const char *by_type[4];
 	const char *const *names; /* of its functions, by number */
-	bool interned; /* functions are called as the string says that has their number as its id */
+	/* functions beyond name_count are called as the string says that has the rest as its id */
+	bool interned;
 	/* its calls are recorded only if an option asks for them alone: they are in any trace */
 	bool asked;
 	const uint32_t *name_count;
@@ -37,6 +38,7 @@ struct xs_backend {
 	const char *memory;		/* a letter for each enum xs_memory */
 	struct xs_layout layout;
 	uint32_t call_type; /* what kind of activity its calls are (activity_types.h) */
+	uint8_t cost;	    /* enum xs_cost_kind of a call (costs.h) */
 	bool groups;	    /* a launch is shown by its work groups; else by its work items */
 	bool demangled;	    /* kernels have C++ names, shown as written in any case */
 	bool quoted;	    /* kernels' names stand in quotes in text reports */

@@ -18,13 +18,9 @@
 #define FUNCTION_MAX 128u
 #define NAMES_MAX    (1u << 18) /* of a process, with those of functions */
 
-/* The name of an API's function. */
-static const char *function_name(uint8_t source, uint32_t function)
+static uint32_t function_count(const struct xs_backend *backend)
 {
-	const struct xs_backend *backend = xs_backend_of(source);
-
-	return backend->names && function < *backend->name_count ? backend->names[function]
-								 : "(unknown)";
+	return backend->names ? *backend->name_count : 0;
 }
 
 char xs_memory_letter(uint8_t source, unsigned memory)
@@ -167,18 +163,25 @@ static const char *interned_function(struct xs_run *run, uint32_t id, size_t *re
 	return none;
 }
 
+static const char *function_name(struct xs_run *run, const struct xs_backend *backend,
+				 uint32_t function, size_t *ret_length)
+{
+	uint32_t count = function_count(backend);
+	const char *name = function < count ? backend->names[function] : "(unknown)";
+
+	if (function >= count && backend->interned)
+		return interned_function(run, function - count, ret_length);
+	*ret_length = strlen(name);
+	return name;
+}
+
 const char *xs_text_of(struct xs_run *run, uint32_t id, size_t *ret_length)
 {
 	struct xs_text text;
 
-	if (id & XS_NAME_FUNCTION && xs_backend_of((uint8_t)(id >> 24 & 0x7f))->interned)
-		return interned_function(run, id & 0xffffff, ret_length);
-	if (id & XS_NAME_FUNCTION) {
-		const char *name = function_name((uint8_t)(id >> 24 & 0x7f), id & 0xffffff);
-
-		*ret_length = strlen(name);
-		return name;
-	}
+	if (id & XS_NAME_FUNCTION)
+		return function_name(run, xs_backend_of((uint8_t)(id >> 24 & 0x7f)), id & 0xffffff,
+				     ret_length);
 	text = xs_text_find(run, id);
 	*ret_length = text.length;
 	return text.text;

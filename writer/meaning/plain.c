@@ -113,6 +113,7 @@ uint32_t xs_tasks_read(struct xs_track *track, const unsigned char *data, uint64
 	track->depth = (uint32_t)(r.top - track->open);
 	track->last_ns = r.last;
 	track->records += (uint64_t)(r.at - from) / 2;
+	process->kinds[XS_BEGIN] += (uint64_t)(r.at - from) / 2;
 	if (process->plain_tasks && r.task != tasks)
 		process->plain_tasks(track, tasks, (uint32_t)(r.task - tasks));
 	return (uint32_t)((r.at - from) * 8);

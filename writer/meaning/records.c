@@ -232,6 +232,7 @@ static void read_commands(struct xs_track *track, const struct xs_event *event, 
 			    shape.words * 8u < sizeof(record) ? shape.words * 8u : sizeof(record));
 	}
 	track->records += count;
+	process->kinds[XS_DEVICE] += count;
 }
 
 /* ---- reading ---- */

@@ -63,11 +63,14 @@ static inline void xs_record_read(struct xs_track *track, const struct xs_event 
 
 		if (__builtin_expect(track->counts_due, 0))
 			xs_counted_begins(track, event, task);
+		track->process->kinds[XS_BEGIN]++;
 		track->records++;
 	} else if (event->kind == XS_END) {
 		xs_task_end(track, event);
+		track->process->kinds[XS_BEGIN]++;
 		track->records++;
 	} else {
+		track->process->kinds[event->kind]++;
 		xs_record_read_other(track, event, size);
 	}
 }

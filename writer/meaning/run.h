@@ -75,6 +75,7 @@ struct xs_run {
 	struct xs_backlog *backlog; /* NULL: there is to be none */
 	struct xs_flight *flight;   /* NULL: records become text as they are read */
 	struct xs_demand *demand;   /* --on-demand; NULL: traces begin without being asked for */
+	struct xs_live *live;	    /* what --top shows; NULL: nobody looks */
 	const struct xs_dump *dump; /* the flight recorder's newest one; NULL: it has none */
 	/*
 	 * who wants to know of each trace that is complete, and may give it another path (of

@@ -15,9 +15,10 @@
 #include "run.h"
 #include "shm.h"
 
-#define XS_TITLE_MAX 256u
-#define XS_DEVICES   64u
-#define XS_SINKS_MAX 16u
+#define XS_TITLE_MAX	 256u
+#define XS_DEVICES	 64u
+#define XS_SINKS_MAX	 16u
+#define XS_KINDS_COUNTED 256u /* all that a record can say */
 
 struct xs_open;
 struct xs_output;
@@ -113,6 +114,7 @@ struct xs_process {
 	struct xs_named_thread *named_threads; /* threads.c; NULL: none yet */
 	uint64_t untimed_here; /* commands that have a record, and no times of their own */
 	uint64_t events, lost, untimed, unmeasured, unsampled, unmatched, corrupt, threads_omitted;
+	uint64_t kinds[XS_KINDS_COUNTED]; /* records by kind; of tasks XS_BEGIN counts both */
 	/* at the end: on their way to a device or back; MPI's, started and not complete */
 	uint64_t open_commands, open_requests;
 	uint64_t omitted[XS_OMIT_COUNT];
@@ -157,8 +159,10 @@ struct xs_process {
 	uint64_t history_cut; /* tick; records before it had to go for want of memory */
 	enum xs_end end;
 	int status;
-	uint64_t end_tick; /* 0: it runs */
-	void *copy;	   /* of what was in shared memory */
+	uint64_t end_tick;	      /* 0: it runs */
+	void *copy;		      /* of what was in shared memory */
+	struct xs_kept_stack *stacks; /* where threads were, oldest first (where_kept.c) */
+	size_t stacks_bytes;
 };
 
 /* Of the job: as MPI says, else the process's environment; -1: unknown. */

@@ -16,6 +16,7 @@
 #include "files.h"
 #include "kineto.h"
 #include "names.h"
+#include "overhead_told.h"
 #include "perfetto.h"
 #include "stored.h"
 #include "text.h"
@@ -384,6 +385,7 @@ static char *put_tail(char *o, struct xs_process *process, enum xs_end end, int 
 	const struct xs_chrome *chrome = xs_chrome_of(process);
 	uint32_t threads = process->thread_count;
 	uint64_t omitted = process->threads_omitted;
+	struct xs_overhead overhead;
 
 	if (chrome->perfetto && threads > XS_PERFETTO_THREADS) {
 		omitted += threads - XS_PERFETTO_THREADS;
@@ -422,6 +424,8 @@ static char *put_tail(char *o, struct xs_process *process, enum xs_end end, int 
 	if (process->corrupt)
 		o = xs_put_count(o, ",\"corrupt_rings\":", process->corrupt);
 	o = xs_put_count(o, ",\"clock_error_ns\":", process->run->clock.max_error);
+	xs_overhead_of(process, &overhead);
+	o = xs_overhead_put_json(xs_put(o, ",\"overhead\":"), &overhead);
 	o = xs_put(o, ",\"threads\":[");
 	for (uint32_t i = 0; i < threads; i++)
 		o = put_thread(o, process->run, &process->threads[i], !i);
@@ -459,8 +463,8 @@ static bool finish_trace(struct xs_process *process, enum xs_end end, int status
 {
 	struct xs_run *run = process->run;
 	struct xs_chrome *chrome = xs_chrome_of(process);
-	size_t room = 8192 + (size_t)process->thread_count * 1024 + xs_chrome_about_room(chrome) +
-		      xs_kineto_tail_room(chrome);
+	size_t room = 8192 + XS_OVERHEAD_TEXT_MAX + (size_t)process->thread_count * 1024 +
+		      xs_chrome_about_room(chrome) + xs_kineto_tail_room(chrome);
 	char *tail = malloc(room + XS_PERFETTO_ROOM), path[PATH_MAX];
 	struct xs_output out;
 	size_t length = 0;

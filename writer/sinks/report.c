@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "json.h"
+#include "overhead.h"
 #include "stored.h"
 #include "text.h"
 
@@ -178,6 +179,7 @@ static const char *const columns[XS_COL_COUNT] = {
 	"imbalance_percent",
 	"self_ns",
 	"only_counted",
+	"drain_cpu_ns",
 };
 
 static void put_head(struct xs_report *report)
@@ -308,14 +310,18 @@ void xs_row_end(struct xs_report *report, const struct xs_report_row *row)
 static size_t put_tail(char *tail, const struct xs_process *process, const struct xs_report *report)
 {
 	const struct xs_run *run = process->run;
+	struct xs_overhead overhead;
 	struct xs_report_row row;
 	char *o = tail;
 
 	if (report->format == XS_REPORT_TEXT)
 		return 0;
+	xs_overhead_of(process, &overhead);
 	xs_row_begin(&row, "process", NULL);
 	xs_row_number(&row, XS_COL_PID, (uint64_t)process->pid);
 	xs_row_number(&row, XS_COL_RUN_TIME, process->host_ns);
+	xs_row_number(&row, XS_COL_OVERHEAD, overhead.events_ns + overhead.waited_ns);
+	xs_row_number(&row, XS_COL_DRAIN, overhead.drain_ns);
 	xs_row_text(&row, XS_COL_COMM, process->comm, strlen(process->comm));
 	xs_row_text(&row, XS_COL_HOST, run->host, strlen(run->host));
 	if (xs_process_rank(process) >= 0)

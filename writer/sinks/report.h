@@ -85,6 +85,7 @@ enum xs_column {
 	XS_COL_IMBALANCE,
 	XS_COL_SELF,
 	XS_COL_ONLY_COUNTED,
+	XS_COL_DRAIN,
 	XS_COL_COUNT,
 };
 

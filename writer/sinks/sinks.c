@@ -56,6 +56,21 @@ bool xs_sinks_open(struct xs_process *process, bool at_first_event)
 	return all;
 }
 
+void xs_sinks_add(struct xs_process *process, uint32_t number)
+{
+	if (!process->sink[number] && sinks[number]->open(process))
+		list_open(process);
+}
+
+void xs_sinks_remove(struct xs_process *process, uint32_t number)
+{
+	if (!process->sink[number])
+		return;
+	sinks[number]->drop(process);
+	process->sink[number] = NULL;
+	list_open(process);
+}
+
 bool xs_sinks_await_event(const struct xs_run *run)
 {
 	for (uint32_t i = 0; i < XS_SINK_COUNT; i++)

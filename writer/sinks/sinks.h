@@ -21,7 +21,8 @@
 	SINK(XS_SINK_TASK_COUNTS, task_counts)     \
 	SINK(XS_SINK_PROCESSORS, processors)       \
 	SINK(XS_SINK_OPENMP, openmp)               \
-	SINK(XS_SINK_PYTHON, python)
+	SINK(XS_SINK_PYTHON, python)               \
+	SINK(XS_SINK_LIVE, live)
 
 #define XS_NUMBER_OF(number, name) number,
 enum xs_sink_number { XS_SINKS(XS_NUMBER_OF) XS_SINK_COUNT };

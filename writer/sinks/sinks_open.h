@@ -14,6 +14,12 @@
 bool xs_sinks_open(struct xs_process *process, bool at_first_event);
 /* Are there any that are opened with the first event? */
 bool xs_sinks_await_event(const struct xs_run *run);
+/*
+ * One sink more, or less, of a process whose others stay; its number as in sinks.h. It must have no
+ * state for tracks.
+ */
+void xs_sinks_add(struct xs_process *process, uint32_t number);
+void xs_sinks_remove(struct xs_process *process, uint32_t number);
 /* What the sinks have of a new track. False: no memory. */
 bool xs_sinks_add_track(struct xs_track *track);
 void xs_sinks_drop_track(struct xs_track *track);

@@ -4,6 +4,7 @@
  */
 #include "timing.h"
 #include "names.h"
+#include "overhead.h"
 #include "text.h"
 #include "title.h"
 
@@ -201,42 +202,7 @@ const char *xs_timing_compiled(const struct xs_kernel_record *kernel)
 
 /* ---- what xstrace itself cost ---- */
 
-/*
- * What writing one record of a call takes: measured here, with the same clock and the same ring
- * code, on memory that is warm. The least of some rounds, since other work of the machine only adds
- * to it.
- */
-double xs_timing_record_ns(const struct xs_run *run)
+double xs_timing_record_ns(const struct xs_run *run, size_t group)
 {
-	enum { ROUNDS = 8, RECORDS = 1000, SIZE = 65536 };
-	struct xs_ring *ring = aligned_alloc(64, XS_RING_HEADER + SIZE);
-	uint64_t best = UINT64_MAX;
-
-	if (!ring)
-		return 0;
-	for (int round = 0; round < ROUNDS; round++) {
-		struct xs_producer producer;
-		uint64_t start;
-
-		memset(ring, 0, sizeof(*ring));
-		xs_ring_init(&producer, ring, (unsigned char *)ring + XS_RING_HEADER, SIZE,
-			     XS_FULL_DROP);
-		producer.limit = SIZE;
-		start = xs_clock_ns(CLOCK_MONOTONIC);
-		for (int i = 0; i < RECORDS; i++) {
-			uint64_t tick = xs_tick(run->use_tsc);
-			struct xs_call_record *record =
-				xs_ring_reserve(&producer, NULL, sizeof(*record), XS_ROLE_OTHER);
-
-			record->event.tick = tick;
-			record->duration = xs_tick(run->use_tsc) - tick;
-			record->result = 0;
-			xs_ring_commit(&producer, sizeof(*record));
-		}
-		start = xs_clock_ns(CLOCK_MONOTONIC) - start;
-		if (start < best)
-			best = start;
-	}
-	free(ring);
-	return (double)best / RECORDS;
+	return xs_overhead_cost(run, xs_group_backend(group)->cost).ns;
 }

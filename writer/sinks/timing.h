@@ -60,11 +60,8 @@ const struct xs_kernel_record *xs_timing_kernel(const struct xs_summary *summary
 						const struct xs_table_row *row);
 const char *xs_timing_compiled(const struct xs_kernel_record *kernel);
 
-/*
- * What writing one record of a call takes on this machine, in ns; 0: there is no memory to try it.
- * Takes some 100 us.
- */
-double xs_timing_record_ns(const struct xs_run *run);
+/* What recording a call of the group takes on this machine, in ns; 0: nobody measures. */
+double xs_timing_record_ns(const struct xs_run *run, size_t group);
 
 static inline double xs_timing_percent(uint64_t part, uint64_t all)
 {

@@ -1,6 +1,7 @@
 /*
  * The timing reports at the end of a process: which are asked for, and have something to show.
  */
+#include "overhead_told.h"
 #include "timing.h"
 
 typedef unsigned long long ull;
@@ -19,6 +20,17 @@ static void print_missing(struct xs_report *report, const struct xs_process *pro
 				"ended, or while it was recorded)\n\n",
 				(ull)process->open_commands,
 				process->open_commands == 1 ? " is" : "s are");
+}
+
+/* Behind the last table of text. */
+static void print_overhead(struct xs_report *report, const struct xs_process *process)
+{
+	struct xs_overhead overhead;
+	char text[XS_OVERHEAD_TEXT_MAX];
+
+	xs_overhead_of(process, &overhead);
+	*xs_overhead_put_text(text, &overhead) = '\0';
+	xs_report_print(report, "%s\n\n", text);
 }
 
 bool xs_timing_print(struct xs_process *process)
@@ -46,6 +58,7 @@ bool xs_timing_print(struct xs_process *process)
 		{ options->ccl_summary, XS_REPORT_CCL, &summary->ccl, false, xs_timing_text_ccl,
 		  xs_timing_rows_ccl },
 	};
+	struct xs_report *last = NULL; /* of text */
 	bool something = false;
 
 	for (size_t i = 0; i < sizeof(reports) / sizeof(reports[0]); i++) {
@@ -74,6 +87,9 @@ bool xs_timing_print(struct xs_process *process)
 		reports[i].text(&view);
 		if (reports[i].device)
 			print_missing(view.report, process);
+		last = view.report;
 	}
+	if (last)
+		print_overhead(last, process);
 	return something;
 }

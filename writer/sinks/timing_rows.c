@@ -48,7 +48,6 @@ static void set_submission(struct xs_report_row *out, const struct xs_table_row 
 /* One report of the three as rows. */
 static void row_all(struct xs_timing_view *view, const char *kind, bool submission)
 {
-	double each = view->device ? 0 : xs_timing_record_ns(view->process->run);
 	const struct xs_table_row *row;
 	char name[XS_ROW_NAME_MAX];
 	struct xs_report_row out;
@@ -57,6 +56,8 @@ static void row_all(struct xs_timing_view *view, const char *kind, bool submissi
 	for (view->group = 0; view->group < XS_GROUPS; view->group++) {
 		struct xs_timing_sums sums =
 			xs_timing_sums_of(view->summary, view->table, view->group, view->device);
+		double each = view->device ? 0
+					   : xs_timing_record_ns(view->process->run, view->group);
 		uint32_t at = 0;
 
 		while ((row = xs_timing_next(view, &at, name, &length))) {

@@ -261,11 +261,12 @@ static uint64_t times_blocked(const struct xs_process *process)
 	return blocked;
 }
 
-static void print_sums(struct xs_timing_view *view, double each)
+static void print_sums(struct xs_timing_view *view)
 {
 	const char *format = "%*s, %12llu, %12llu, %20llu, %20.0f\n";
 	uint64_t blocked = times_blocked(view->process);
 	struct xs_timing_sums all = { 0 };
+	double inside = 0;
 
 	print_title(view, "API Totals", "\n");
 	xs_report_print(view->report, "%14s, %12s, %12s, %20s, %20s\n", "Backend", "Calls",
@@ -273,22 +274,24 @@ static void print_sums(struct xs_timing_view *view, double each)
 	for (size_t g = 0; g < XS_GROUPS; g++) {
 		struct xs_timing_sums sums =
 			xs_timing_sums_of(view->summary, view->table, g, false);
+		double own = (double)sums.calls * xs_timing_record_ns(view->process->run, g);
 
 		if (!sums.calls)
 			continue;
 		xs_report_print(view->report, format, 14, xs_group_title(g), (ull)sums.calls,
-				(ull)sums.failed, (ull)sums.total, (double)sums.calls * each);
+				(ull)sums.failed, (ull)sums.total, own);
+		inside += own;
 		all.calls += sums.calls;
 		all.failed += sums.failed;
 		all.total += sums.total;
 	}
 	xs_report_print(view->report, format, 14, "All", (ull)all.calls, (ull)all.failed,
-			(ull)all.total, (double)all.calls * each);
+			(ull)all.total, inside);
 	xs_report_print(view->report,
-			"\nInside xstrace: an estimate, %llu calls at %.1f ns each, which writing "
-			"their records took here just now. Threads waited "
+			"\nInside xstrace: an estimate, the calls times what the recording of one "
+			"takes here, measured just now. Threads waited "
 			"%llu time%s for room in a full ring; that is not in it.\n\n\n",
-			(ull)all.calls, each, (ull)blocked, blocked == 1 ? "" : "s");
+			(ull)blocked, blocked == 1 ? "" : "s");
 }
 
 /* ---- text ---- */
@@ -300,7 +303,7 @@ void xs_timing_text_host(struct xs_timing_view *view)
 	print_groups(view, "Backend", "Function", print_timing_rows);
 	print_title(view, "API Time Distribution", "");
 	print_groups(view, "Calls", "Function", print_distribution_rows);
-	print_sums(view, xs_timing_record_ns(view->process->run));
+	print_sums(view);
 }
 
 void xs_timing_text_device(struct xs_timing_view *view)

@@ -1,0 +1,306 @@
+/*
+ * xstrace --export prometheus:WHERE: gives what --top shows to Prometheus, by HTTP or in a file for
+ * the node exporter's textfile collector.
+ *
+ * The server takes one request after the other, each with a bound for its size and its time, and
+ * answers GET /metrics alone. Who can reach the port can read the numbers; nobody can do more.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "look.h"
+#include "option_values.h"
+#include "text.h"
+
+#define EVERY_MS   5000 /* a file is written anew; and runs are looked at, so that counters go on */
+#define REQUEST_MS 1000
+#define REQUEST	   4096 /* bytes */
+
+static volatile sig_atomic_t ended;
+
+static void note(int signal)
+{
+	ended = signal;
+}
+
+/* ---- where ---- */
+
+struct target {
+	int socket;	  /* -1: it is a file */
+	char address[64]; /* for people */
+	const char *path;
+	const struct xs_launch *only; /* NULL: all runs of this user */
+};
+
+static bool is_port(const char *text)
+{
+	return *text && strspn(text, "0123456789") == strlen(text);
+}
+
+static int tell(const char *spec, const char *why)
+{
+	xs_tell("xstrace: --export %s: %s\n", spec, why);
+	return -1;
+}
+
+/* What the socket has got: the port may have been 0. */
+static void name_address(struct target *target)
+{
+	struct sockaddr_storage at;
+	socklen_t length = sizeof(at);
+	char host[48] = "", port[8] = "";
+
+	if (getsockname(target->socket, (struct sockaddr *)&at, &length) < 0 ||
+	    getnameinfo((struct sockaddr *)&at, length, host, sizeof(host), port, sizeof(port),
+			NI_NUMERICHOST | NI_NUMERICSERV))
+		return;
+	(void)snprintf(target->address, sizeof(target->address),
+		       strchr(host, ':') ? "http://[%s]:%s/metrics" : "http://%s:%s/metrics", host,
+		       port);
+}
+
+static int listen_at(struct target *target, const char *spec, const char *host, const char *port)
+{
+	const struct addrinfo hints = { .ai_family = AF_UNSPEC,
+					.ai_socktype = SOCK_STREAM,
+					.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE };
+	struct addrinfo *found;
+	int one = 1, error;
+
+	if (strlen(port) > 5 || atoi(port) > 65535)
+		return tell(spec, "ports go to 65535");
+	if (getaddrinfo(host, port, &hints, &found))
+		return tell(spec, "no numeric address; 127.0.0.1:9400, [::1]:9400 or a port alone");
+	target->socket = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (target->socket >= 0)
+		(void)setsockopt(target->socket, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	error = target->socket < 0 || bind(target->socket, found->ai_addr, found->ai_addrlen) < 0 ||
+				listen(target->socket, 16) < 0
+			? errno
+			: 0;
+	freeaddrinfo(found);
+	if (error)
+		return tell(spec,
+			    error == EADDRINUSE
+				    ? "the port is taken; another --export may have it, choose "
+				      "another port"
+				    : strerror(error));
+	name_address(target);
+	return 0;
+}
+
+/* PORT, ADDRESS:PORT or a file. 0, or -1 after one line. */
+static int open_target(struct target *target, const char *spec)
+{
+	const char *where = spec + sizeof(XS_EXPORT_PROMETHEUS) - 1, *colon = strrchr(where, ':');
+	char host[64];
+
+	target->socket = -1;
+	target->path = where;
+	if (is_port(where))
+		return listen_at(target, spec, "127.0.0.1", where);
+	if (!colon || !is_port(colon + 1) || strchr(where, '/') ||
+	    (size_t)(colon - where) >= sizeof(host))
+		return 0;
+	(void)snprintf(host, sizeof(host), "%.*s", (int)(colon - where), where);
+	if (host[0] == '[' && host[strlen(host) - 1] == ']') {
+		host[strlen(host) - 1] = '\0';
+		memmove(host, host + 1, strlen(host));
+	}
+	return listen_at(target, spec, host, colon + 1);
+}
+
+/* ---- what ---- */
+
+static char *numbers(const struct target *target, size_t *ret_length)
+{
+	struct xs_looks looks = xs_look("*", target->only);
+	char *text = xs_export_text(&looks, ret_length);
+
+	xs_looks_free(&looks);
+	return text;
+}
+
+/* Who reads has the old one or the new one. 0, or -1 after one line. */
+static int write_file(const struct target *target, const char *spec)
+{
+	char path[PATH_MAX];
+	size_t length = 0;
+	char *text = numbers(target, &length);
+	FILE *file;
+	int error = ENOMEM;
+
+	if (text &&
+	    snprintf(path, sizeof(path), "%s.%d", target->path, getpid()) < (int)sizeof(path)) {
+		file = fopen(path, "wxe");
+		error = file ? 0 : errno;
+		if (file && fwrite(text, 1, length, file) != length)
+			error = errno;
+		if (file && fclose(file))
+			error = errno;
+		if (!error && rename(path, target->path) < 0)
+			error = errno;
+		if (error && file)
+			(void)unlink(path);
+	}
+	free(text);
+	return error ? tell(spec, strerror(error)) : 0;
+}
+
+/* ---- one request ---- */
+
+static bool is_ready(int fd, short what, uint64_t deadline)
+{
+	struct pollfd one = { .fd = fd, .events = what };
+	uint64_t now = xs_clock_ns(CLOCK_MONOTONIC);
+
+	return now < deadline && poll(&one, 1, (int)((deadline - now) / 1000000) + 1) > 0;
+}
+
+static void send_all(int fd, const char *text, size_t length, uint64_t deadline)
+{
+	while (length && is_ready(fd, POLLOUT, deadline)) {
+		ssize_t n = send(fd, text, length, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+		if (n < 0 && (errno == EAGAIN || errno == EINTR))
+			continue;
+		if (n <= 0)
+			return;
+		text += n;
+		length -= (size_t)n;
+	}
+}
+
+static void answer(int fd, const char *status, const char *text, size_t length, uint64_t deadline)
+{
+	char head[256];
+	int n = snprintf(head, sizeof(head),
+			 "HTTP/1.1 %s\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n"
+			 "Content-Length: %zu\r\nConnection: close\r\n\r\n",
+			 status, length);
+
+	send_all(fd, head, (size_t)n, deadline);
+	send_all(fd, text, length, deadline);
+}
+
+static void serve(const struct target *target, int fd)
+{
+	uint64_t deadline = xs_clock_ns(CLOCK_MONOTONIC) + REQUEST_MS * 1000000ull;
+	char request[REQUEST + 1] = "";
+	size_t got = 0, length = 0;
+	char *text;
+
+	while (got < REQUEST && !strstr(request, "\r\n\r\n") && is_ready(fd, POLLIN, deadline)) {
+		ssize_t n = recv(fd, request + got, REQUEST - got, MSG_DONTWAIT);
+
+		if (n <= 0)
+			break;
+		got += (size_t)n;
+		request[got] = '\0';
+	}
+	/* what the numbers took is not the reader's time */
+	if (!strncmp(request, "GET /metrics ", 13) || !strncmp(request, "GET /metrics?", 13)) {
+		text = numbers(target, &length);
+		deadline = xs_clock_ns(CLOCK_MONOTONIC) + REQUEST_MS * 1000000ull;
+		if (text)
+			answer(fd, "200 OK", text, length, deadline);
+		free(text);
+	} else if (got) {
+		answer(fd, "404 Not Found", "GET /metrics\n", 13, deadline);
+	}
+	(void)close(fd);
+}
+
+static int run(const struct target *target, const char *spec)
+{
+	int failed = 0;
+
+	while (!ended && !failed) {
+		int fd;
+
+		if (target->socket < 0) {
+			failed = write_file(target, spec);
+			(void)poll(NULL, 0, failed ? 0 : EVERY_MS);
+			continue;
+		}
+		if (!is_ready(target->socket, POLLIN,
+			      xs_clock_ns(CLOCK_MONOTONIC) + EVERY_MS * 1000000ull)) {
+			struct xs_looks looks = xs_look("*", target->only);
+
+			xs_looks_free(&looks);
+			continue;
+		}
+		fd = accept4(target->socket, NULL, NULL, SOCK_CLOEXEC);
+		if (fd >= 0)
+			serve(target, fd);
+	}
+	return failed ? XS_EXIT_SELF : 0;
+}
+
+static void catch_signals(void)
+{
+	struct sigaction action = { .sa_handler = note };
+	sigset_t none;
+
+	(void)sigaction(SIGINT, &action, NULL);
+	(void)sigaction(SIGTERM, &action, NULL);
+	(void)sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* ---- by itself ---- */
+
+int xs_export(const struct xs_options *options)
+{
+	struct target target = { .socket = -1 };
+
+	catch_signals();
+	if (open_target(&target, options->export) < 0)
+		return XS_EXIT_SELF;
+	if (target.address[0])
+		xs_tell("[INFO] Numbers of this user's runs: %s\n", target.address);
+	return run(&target, options->export);
+}
+
+/* ---- beside an application ---- */
+
+/*
+ * No exec: it is this program. What ties the launcher to others (the drain process's channel) must
+ * not be open twice.
+ */
+int xs_export_start(struct xs_launch *launch)
+{
+	const char *spec = launch->options->export;
+	struct target target = { .socket = -1, .only = launch };
+	int launcher = getpid(), pid;
+
+	if (!spec[0] || open_target(&target, spec) < 0)
+		return 0;
+	if (target.address[0])
+		xs_tell("[INFO] Numbers of this run: %s\n", target.address);
+	pid = fork();
+	if (pid == 0) {
+		(void)prctl(PR_SET_PDEATHSIG, SIGTERM);
+		(void)setsid();
+		(void)close(launch->drain);
+		(void)close(launch->directory);
+		catch_signals();
+		if (getppid() != launcher)
+			_exit(0);
+		_exit(run(&target, spec));
+	}
+	if (target.socket >= 0)
+		(void)close(target.socket);
+	if (pid < 0)
+		tell(spec, strerror(errno));
+	return pid < 0 ? 0 : pid;
+}

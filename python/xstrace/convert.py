@@ -1,0 +1,295 @@
+"""From traces to tables: finds traces, converts each with xstrace-tables, and keeps the result where it is found again.
+
+A trace's tables lie in `TRACE.tables/<key>/`, or below the user's cache directory where nobody can write beside the
+trace, or anybody could. The key is made of the trace's size, time and number, so that a changed trace has other tables.
+Nothing is read that somebody else could have put there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import glob
+import hashlib
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+
+from .cli import printable
+from .source import ZSTD_WINDOW, TraceError
+
+FORMAT = 1  # of the tables: other ones are made when it changes
+ENDINGS = (".json", ".json.zst", ".json.gz", ".pftrace", ".pftrace.zst", ".pftrace.gz")
+SUFFIX = ".tables"
+FAILED = 125
+LEAST_MEMORY = 32 << 20
+LEVELS = 4  # from <environment>/lib/python3.11/site-packages/xstrace up to the environment
+
+
+class NoTables(TraceError):
+    """There are no tables of this trace; the text is one line that says why."""
+
+
+_preferred = None
+
+
+def prefer(path):
+    """Takes xstrace-tables from this path, where it is there."""
+    global _preferred
+    _preferred = path if path and os.access(path, os.X_OK) else None
+
+
+def find_converter():
+    """The path of xstrace-tables. Raises NoTables where there is none."""
+    if _preferred:
+        return _preferred
+    name = "xstrace-tables"
+    here = os.path.dirname(os.path.realpath(__file__))
+    above = here
+    for _ in range(LEVELS):
+        above = os.path.dirname(above)
+        for place in ("bin", "build/tables"):
+            path = os.path.join(above, place, name)
+            if os.access(path, os.X_OK):
+                return path
+    path = shutil.which(name)
+    if path is None:
+        raise NoTables(f"{name} was not found: build it (ninja -C build), or put it into PATH")
+    return path
+
+
+def find_traces(paths):
+    """The traces that are meant, as (path, was it named): files, directories and what is below them, patterns.
+
+    paths: a str or path, or several of them. Raises NoTables where one means nothing.
+    """
+    paths = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+    found = {}
+    for path in map(os.fspath, paths):
+        if os.path.isdir(path):
+            below = _below(path)
+            if not below:
+                raise NoTables(f"{printable(path)}: no traces ({', '.join(ENDINGS[:4])}) in this directory")
+            for one in below:
+                found.setdefault(one, False)
+        elif os.path.exists(path) or not glob.has_magic(path):
+            found[path] = True
+        else:
+            matches = sorted(one for one in glob.glob(path, recursive=True) if not os.path.isdir(one))
+            if not matches:
+                raise NoTables(f"{printable(path)}: no file has such a name")
+            for one in matches:
+                found.setdefault(one, False)
+    if not found:
+        raise NoTables("no traces given")
+    once = {}
+    for path, named in found.items():
+        once.setdefault(os.path.realpath(path), (path, named))
+    return list(once.values())
+
+
+def _below(directory):
+    found = []
+    for place, directories, files in os.walk(directory):
+        directories[:] = sorted(name for name in directories if not name.endswith(SUFFIX))
+        found += [os.path.join(place, name) for name in sorted(files) if name.endswith(ENDINGS)]
+    return found
+
+
+class Conversion:
+    """Tables of one trace, in `directory`, which stays as it is until close().
+
+    Attributes: path; directory; status: 0, or 1 where something of the trace is in no table; said: list of str, what
+    xstrace-tables had to say (nothing when the tables were there already).
+    """
+
+    def __init__(self, path, directory, status=0, said=(), lock=None, temporary=None):
+        self.path = path
+        self.directory = directory
+        self.status = status
+        self.said = list(said)
+        self._lock = lock
+        self._temporary = temporary
+
+    def close(self):
+        """Lets go of the tables; those that are not kept are removed."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+        if self._temporary:
+            self._temporary.cleanup()
+            self._temporary = None
+
+
+def convert_all(found, cache=True, memory_limit=512 << 20, zstd_window=ZSTD_WINDOW):
+    """Yields, in their order, (path, Conversion or None, NoTables or None) for the traces that find_traces() gave."""
+    workers = max(1, min(len(found), os.cpu_count() or 1))
+    memory = max(LEAST_MEMORY, memory_limit // workers)
+    threads = 1 if workers > 1 else None
+
+    def one(path):
+        try:
+            return path, convert(path, cache, memory, zstd_window, threads), None
+        except NoTables as error:
+            return path, None, error
+
+    if workers == 1:
+        yield from map(one, (path for path, _ in found))
+        return
+    with ThreadPoolExecutor(workers) as pool:
+        yield from pool.map(one, (path for path, _ in found))
+
+
+def convert(path, cache=True, memory_limit=512 << 20, zstd_window=ZSTD_WINDOW, threads=None):
+    """The Conversion of a trace: tables that are there already, or new ones.
+
+    cache: False: the tables are new ones, and gone after close(). memory_limit, zstd_window: bytes. threads: that encode.
+    Raises NoTables, with one line that says why.
+    """
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError) as error:
+        raise NoTables(f"{printable(path)}: {getattr(error, 'strerror', None) or error}") from None
+    if cache and stat.S_ISREG(status.st_mode):
+        for place in _places(path):
+            with contextlib.suppress(OSError):
+                return _cached(path, status, place, memory_limit, zstd_window, threads)
+    temporary = tempfile.TemporaryDirectory(prefix="xstrace-tables.")
+    try:
+        directory = os.path.join(temporary.name, "tables")
+        code, said = _run(path, directory, memory_limit, zstd_window, threads)
+    except BaseException:
+        temporary.cleanup()
+        raise
+    return Conversion(path, directory, code, said, temporary=temporary)
+
+
+def _places(path):
+    real = os.path.realpath(path)
+    parent = os.path.dirname(real)
+    with contextlib.suppress(OSError):
+        if _is_safe(os.stat(parent)):
+            yield real + SUFFIX
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    if os.path.isabs(cache):
+        yield os.path.join(cache, "xstrace", hashlib.sha256(os.fsencode(real)).hexdigest()[:32] + SUFFIX)
+
+
+def _is_safe(status):
+    """Nobody but us and root can put another thing in the place of what we made there."""
+    others = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not status.st_mode & stat.S_ISVTX
+    return status.st_uid in (0, os.geteuid()) and not others
+
+
+def _own_directory(path):
+    """Makes the directory if need be. Raises OSError where it is not ours alone."""
+    os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(path, 0o700)
+    status = os.lstat(path)
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise PermissionError(f"{path} is not ours")
+
+
+def _key(status):
+    told = (FORMAT, status.st_size, status.st_mtime_ns, status.st_ino, status.st_dev)
+    return hashlib.sha256(repr(told).encode()).hexdigest()[:24]
+
+
+def _cached(path, status, place, memory_limit, zstd_window, threads):
+    """Raises OSError where this place cannot be used."""
+    _own_directory(place)
+    key = _key(status)
+    directory = os.path.join(place, key)
+    found = _taken(path, directory)
+    if found:
+        return found
+    with _locked(os.path.join(place, "lock")):
+        found = _taken(path, directory)  # somebody else has made it meanwhile
+        if found:
+            return found
+        _remove_others(place)
+        unfinished = tempfile.mkdtemp(prefix="new.", dir=place)
+        try:
+            code, said = _run(path, unfinished, memory_limit, zstd_window, threads)
+            with open(os.path.join(unfinished, "status"), "x") as file:
+                file.write(f"{code}\n")
+            # of a trace that was written meanwhile they are those of no state of it
+            if _key(os.stat(path)) == key:
+                os.rename(unfinished, directory)
+        finally:
+            shutil.rmtree(unfinished, ignore_errors=True)
+    found = _taken(path, directory)
+    if not found:
+        raise OSError("changed while it was read")
+    found.said = said
+    return found
+
+
+def _taken(path, directory):
+    """The Conversion that lies there; None: there is none. It is ours by the directory above."""
+    try:
+        lock = os.open(os.path.join(directory, "status"), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)  # as long as it is used
+        code = int(os.read(lock, 16) or b"0")
+    except (OSError, ValueError):
+        os.close(lock)
+        return None
+    return Conversion(path, directory, code, lock=lock)
+
+
+@contextlib.contextmanager
+def _locked(path):
+    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
+
+
+def _remove_others(place):
+    """Tables of former states of the trace that nobody uses, and what was never finished. The caller has the lock."""
+    for name in os.listdir(place):
+        directory = os.path.join(place, name)
+        if name == "lock":
+            continue
+        try:
+            lock = os.open(os.path.join(directory, "status"), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except OSError:
+            shutil.rmtree(directory, ignore_errors=True)
+            continue
+        with contextlib.suppress(OSError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(directory, ignore_errors=True)
+        os.close(lock)
+
+
+def _run(path, directory, memory_limit, zstd_window, threads):
+    """Runs xstrace-tables: its exit status (0 or 1) and what it said. Raises NoTables."""
+    command = [find_converter(), "--memory-limit", str(max(LEAST_MEMORY, memory_limit)), "--zstd-window", str(zstd_window)]
+    if threads:
+        command += ["--threads", str(threads)]
+    shown = []
+    if sys.stderr and sys.stderr.isatty():
+        shown = [os.dup(sys.stderr.fileno())]
+        command += ["--progress", str(shown[0])]
+    try:
+        done = subprocess.run([*command, "-o", directory, "--", path], stdin=subprocess.DEVNULL, capture_output=True, pass_fds=shown)
+    except (OSError, ValueError) as error:
+        raise NoTables(f"{printable(path)}: {getattr(error, 'strerror', None) or error}") from None
+    finally:
+        for one in shown:
+            os.close(one)
+    said = [line.removeprefix("xstrace-tables: ") for line in done.stderr.decode(errors="replace").splitlines()]
+    if done.returncode not in (0, 1):
+        ended = f"xstrace-tables ended with status {done.returncode}"
+        raise NoTables(said[-1] if said else f"{printable(path)}: {ended}")
+    return done.returncode, said

@@ -1,0 +1,261 @@
+"""Makes of a trace's tables the arrays of which xstrace-replay makes its graph (docs/PATH.md)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from .source import TraceError
+
+KINDS = ("task", "call", "kernel", "copy", "device")  # of slices; the order is replay/graph.h's
+TASK, CALL, KERNEL, COPY, WORK = range(len(KINDS))
+CATEGORIES = (  # what time was spent on; the order is replay/graph.h's
+    "host",
+    "waiting",
+    "launch latency",
+    "queueing",
+    "device",
+    "wake-up",
+    "message",
+    "collective",
+    "start",
+    "join",
+    "idle",
+)
+TO_DEVICE, TO_HOST, ORDER, SENT, TOGETHER, CHILD, HANDED = range(7)  # arrows
+LOOK_BACK = 8  # slices
+LONGEST = 1 << 60  # ns
+OUTSIDE = "(outside any slice)"
+GIVES, GETS = 1, 2
+SYNTHETIC = 1 << 30  # tids from here on are no threads: frames, regions, requests (docs/TRACE_FORMAT.md)
+NO_WORK = ("Trace", "overhead", "gpu_user_annotation", "cuda_sync", "mpi_request")  # categories that only describe
+WAITING = re.compile(
+    r"MPI_(I?m?probe|M?recv|Mprobe|Probe|Recv|Sendrecv|Sendrecv_replace|Ssend|Wait(all|any|some)?|Barrier"
+    r"|(All)?gatherv?|(All)?reduce|Alltoall[vw]?|Bcast|Scatterv?|Reduce|Gatherv?|Scan|Exscan|Reduce_scatter(_block)?"
+    r"|Neighbor_\w+|Win_(fence|wait|complete|lock|lock_all|unlock|unlock_all|flush|flush_all))(_c)?"
+    r"|clFinish|clWaitForEvents|\w+(HostSynchronize|Synchronize)(_ptsz|_v\d+)?|(cuda|hip)Memcpy(2D|3D)?(_ptds)?"
+    r"|cuMemcpy(DtoH|HtoD)?(_v2)?(_ptds)?",
+    re.IGNORECASE,
+)
+ALL = "Allreduce|Allgather|Alltoall|Reduce_scatter_block"
+COLLECTIVE = rf"MPI_(Barrier|{ALL}|Allgatherv|Bcast|Scatterv?|Reduce|Gatherv?)(_c)?"
+DEPENDENT = ("dependent_on", "continuation_of", "continued_by", "predecessor_to")  # relations that one waits for
+
+SLICES = f"""
+WITH device AS (SELECT DISTINCT track_id FROM slices WHERE kind IN ('kernel', 'copy', 'device')),
+synthetic AS (SELECT track_id FROM threads WHERE TRY_CAST(tid AS BIGINT) BETWEEN {SYNTHETIC} AND {2 * SYNTHETIC - 1}),
+chosen AS (
+    SELECT slice_id, track_id, ts, dur,
+        CASE kind WHEN 'call' THEN 1 WHEN 'kernel' THEN 2 WHEN 'copy' THEN 3 WHEN 'device' THEN 4 ELSE 0 END AS code,
+        CASE WHEN kind IN ('kernel', 'copy', 'device')
+            THEN regexp_replace(name, '\\[(SIMD|\\{{|[0-9]).*$', '') ELSE name END AS label
+    FROM slices
+    WHERE kind <> 'request' AND coalesce(cat, '') NOT IN {NO_WORK}
+        AND (track_id IN (FROM device)) = (kind IN ('kernel', 'copy', 'device'))
+        AND track_id NOT IN (FROM synthetic)
+)
+"""
+
+
+@dataclass
+class Graph:
+    """Arrays for replay/input.c, one element for each slice, track, name, arrow or member of a collective.
+
+    slice_id, track_id, process_id: i8, what the numbers of slices, tracks and processes are in the tables.
+    names: list of str, names[0] is OUTSIDE. name_kind: u1, index of KINDS.
+    begin, end: i8, ns since `base`, which is in ns since the epoch.
+    """
+
+    base: int
+    slice_id: np.ndarray
+    begin: np.ndarray
+    end: np.ndarray
+    track: np.ndarray
+    name: np.ndarray
+    kind: np.ndarray
+    track_id: np.ndarray
+    process: np.ndarray
+    process_id: np.ndarray
+    names: list
+    name_kind: np.ndarray
+    flags: np.ndarray
+    arrow_from: np.ndarray = None
+    arrow_to: np.ndarray = None
+    arrow_time: np.ndarray = None
+    arrow_type: np.ndarray = None
+    groups: int = 0
+    group: np.ndarray = None
+    member: np.ndarray = None
+    role: np.ndarray = None
+
+
+def make_graph(tables):
+    """The Graph of xstrace.open()'s tables; its arrays are empty where the traces hold no slice."""
+    graph = _slices(tables)
+    index = _index(graph.slice_id)
+    _collectives(tables, graph, index)
+    _arrows(tables, graph, index)
+    return graph
+
+
+def _numbers(relation):
+    """The columns of a relation as arrays, by name."""
+    return {name: np.ma.getdata(column) for name, column in relation.fetchnumpy().items()}
+
+
+def _slices(tables):
+    named = _numbers(tables.sql(SLICES + "SELECT DISTINCT code, label FROM chosen ORDER BY code, label"))
+    slices = _numbers(
+        tables.sql(
+            SLICES
+            + """, named AS (SELECT code, label, row_number() OVER (ORDER BY code, label) AS number
+                FROM (SELECT DISTINCT code, label FROM chosen))
+            SELECT slice_id, track_id, ts, dur, chosen.code::UTINYINT AS kind, number::UINTEGER AS name
+            FROM chosen JOIN named USING (code, label)"""
+        )
+    )
+    base = int(slices["ts"].min(initial=LONGEST))
+    if len(slices["ts"]) and int(slices["ts"].max()) - base > LONGEST or slices["dur"].max(initial=0) > LONGEST:
+        raise TraceError("times of the trace lie more than 36 years apart")
+    order = np.lexsort((-slices["dur"], slices["ts"], slices["track_id"]))
+    slices = {name: column[order] for name, column in slices.items()}
+    track_id, track = np.unique(slices["track_id"], return_inverse=True)
+    threads = _numbers(tables.sql("SELECT track_id, process_id FROM threads ORDER BY track_id"))
+    of_track = threads["process_id"][np.searchsorted(threads["track_id"], track_id)]
+    process_id, process = np.unique(of_track, return_inverse=True)
+    names = [OUTSIDE, *map(str, named["label"])]
+    name_kind = np.concatenate(([TASK], named["code"])).astype(np.uint8)
+    return Graph(
+        base=base,
+        slice_id=slices["slice_id"],
+        begin=slices["ts"] - base,
+        end=slices["ts"] - base + np.maximum(slices["dur"], 0),
+        track=track.astype(np.uint32),
+        name=slices["name"].astype(np.uint32),
+        kind=slices["kind"].astype(np.uint8),
+        track_id=track_id,
+        process=process.astype(np.uint32),
+        process_id=process_id,
+        names=names,
+        name_kind=name_kind,
+        flags=np.array([k == CALL and bool(WAITING.fullmatch(n)) for n, k in zip(names, name_kind)], np.uint8),
+    )
+
+
+def _index(slice_id):
+    """A function from arrays of the tables' ids to the graph's numbers, -1 where there is none."""
+    table = np.full(int(slice_id.max(initial=-1)) + 2, -1, np.int64)
+    table[slice_id] = np.arange(len(slice_id))
+    return lambda ids: table[np.where((ids < 0) | (ids >= len(table)), len(table) - 1, ids)]
+
+
+def _arrows(tables, graph, index):
+    found = _numbers(
+        tables.sql(
+            f"""SELECT from_slice, to_slice, from_ts, to_ts,
+                (CASE WHEN cat = 'mpi' AND name = 'message' THEN 1 WHEN cat = 'mpi' THEN 2 WHEN cat = 'process' THEN 3
+                WHEN cat = 'relation' AND name NOT IN {DEPENDENT} THEN 9 ELSE 0 END)::UTINYINT AS sort
+            FROM flows WHERE from_slice IS NOT NULL AND to_slice IS NOT NULL"""
+        )
+    )
+    source, target, sort = index(found["from_slice"]), index(found["to_slice"]), found["sort"]
+    good = (source >= 0) & (target >= 0) & (sort != 9)
+    source, target, sort = source[good], target[good], sort[good]
+    time, ends = found["from_ts"][good] - graph.base, found["to_ts"][good] - graph.base
+    # device work lets others go on when it ends: at that moment the next may begin, and a wait be over
+    source = np.where(graph.kind[source] >= KERNEL, _ended(graph, source, time), source)
+    target = np.where((graph.kind[source] >= KERNEL) & (graph.kind[target] < KERNEL), _ended(graph, target, ends), target)
+    from_device, to_device = graph.kind[source] >= KERNEL, graph.kind[target] >= KERNEL
+    kinds = np.select(
+        [from_device & to_device, to_device, from_device, sort == 1, sort == 2, sort == 3],
+        [ORDER, TO_DEVICE, TO_HOST, SENT, TOGETHER, CHILD],
+        HANDED,
+    )
+    # those of collectives whose members are known say nothing new
+    known = np.zeros(len(graph.begin) + 1, bool)
+    known[graph.member] = True
+    good = (kinds != TOGETHER) | ~(known[source] & known[target])
+    source, target, time, kinds = source[good], target[good], time[good], kinds[good]
+    more_from, more_to = _unsaid_waits(graph, source, target, kinds)
+    graph.arrow_from = np.concatenate((source, more_from)).astype(np.uint32)
+    graph.arrow_to = np.concatenate((target, more_to)).astype(np.uint32)
+    graph.arrow_time = np.maximum(np.concatenate((time, graph.end[more_from])), 0)
+    graph.arrow_type = np.concatenate((kinds, np.full(len(more_from), TO_HOST))).astype(np.uint8)
+
+
+def _ended(graph, slices, times):
+    """For slices that begin at their time the one of the same track that ends then, if it is one of those just before."""
+    found = slices.copy()
+    begun = np.flatnonzero(graph.begin[slices] == times)
+    for back in range(1, 1 + LOOK_BACK):
+        before = np.maximum(slices[begun] - back, 0)
+        is_it = (graph.end[before] == times[begun]) & (graph.track[before] == graph.track[slices[begun]])
+        found[begun[is_it]] = before[is_it]
+        begun = begun[~is_it & (before > 0)]
+    return found
+
+
+def _keys(numbers, times, moments):
+    """Pairs of a number and a time, as one number that sorts as they do; moments: the times that matter, sorted."""
+    return numbers.astype(np.int64) * (len(moments) + 1) + np.searchsorted(moments, times, side="right")
+
+
+def _unsaid_waits(graph, source, target, kinds):
+    """Calls that wait for a device, where the trace does not say for what: for what ended last, of their process's work.
+
+    Returns two arrays: the work, and the calls.
+    """
+    waits = np.array([not name.startswith("MPI") for name in graph.names]) & (graph.flags > 0)
+    is_open = waits[graph.name]
+    is_open[target[kinds == TO_HOST]] = False
+    calls = np.flatnonzero(is_open)
+    launched = kinds == TO_DEVICE
+    work, owner = target[launched], graph.process[graph.track[source[launched]]]
+    if not len(calls) or not len(work):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    # work by process and end: of a call's process the last that ends within the call
+    order = np.lexsort((graph.end[work], owner))
+    work, owner = work[order], owner[order]
+    moments = np.sort(graph.end[work])
+    whose = graph.process[graph.track[calls]]
+    keys = _keys(owner, graph.end[work], moments)
+    at = np.searchsorted(keys, _keys(whose, graph.end[calls], moments), side="right") - 1
+    last = work[np.maximum(at, 0)]
+    good = (at >= 0) & (owner[np.maximum(at, 0)] == whose) & (graph.end[last] > graph.begin[calls])
+    return last[good], calls[good]
+
+
+def _collectives(tables, graph, index):
+    """Calls of one collective, by the communicator's identity and the call's number on it (docs/MPI.md)."""
+    calls = tables.sql(
+        f"""WITH wanted AS (SELECT slice_id, track_id, name FROM slices WHERE kind = 'call' AND regexp_full_match(name, '{COLLECTIVE}')),
+        said AS (SELECT slice_id,
+            max(value) FILTER (key = 'comm') AS comm, max(value) FILTER (key = 'seq') AS seq,
+            max(value) FILTER (key = 'root') AS root, max(value) FILTER (key = 'bytes') AS bytes,
+            bool_or(key = 'result') AS failed
+            FROM args WHERE slice_id IN (SELECT slice_id FROM wanted) AND key IN ('comm', 'seq', 'root', 'bytes', 'result')
+            GROUP BY slice_id)
+        SELECT slice_id, dense_rank() OVER (ORDER BY comm, seq, plain) AS number,
+            (CASE WHEN plain = 'Barrier' THEN 3
+                WHEN coalesce(TRY_CAST(bytes AS BIGINT), 0) <= 0 THEN 0
+                WHEN plain IN ('Bcast', 'Scatter', 'Scatterv') THEN CASE WHEN is_root THEN 1 ELSE 2 END
+                WHEN plain IN ('Reduce', 'Gather', 'Gatherv') THEN CASE WHEN is_root THEN 2 ELSE 1 END
+                ELSE 3 END)::UTINYINT AS role
+        FROM (SELECT slice_id, comm, seq, bytes, regexp_extract(wanted.name, '^MPI_(.*?)(_c)?$', 1) AS plain,
+                coalesce(TRY_CAST(root AS BIGINT) = processes.rank, false) AS is_root
+            FROM said JOIN wanted USING (slice_id) JOIN threads USING (track_id) JOIN processes USING (process_id)
+            WHERE comm IS NOT NULL AND seq IS NOT NULL AND comm <> 'self' AND NOT coalesce(failed, false))
+        ORDER BY number"""
+    )
+    calls = _numbers(calls)
+    member = index(calls["slice_id"])
+    good = (member >= 0) & (calls["role"] > 0)
+    member, role = member[good], calls["role"][good]
+    _, group, size = np.unique(calls["number"][good], return_inverse=True, return_counts=True)
+    several = size[group] > 1
+    group = np.unique(group[several], return_inverse=True)[1]
+    graph.groups = int(group.max(initial=-1)) + 1
+    graph.group, graph.member = group.astype(np.uint32), member[several].astype(np.uint32)
+    graph.role = role[several].astype(np.uint8)

@@ -1,0 +1,209 @@
+"""xstrace-query: asks traces by SQL."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+
+from . import answers, library
+from .cli import add_zstd_window, memory_size, printable, said
+from .convert import NoTables
+from .source import TraceError
+from .tables import TABLES, VIEWS, open as open_tables
+
+COMMAND = "xstrace-query"
+EXAMPLES = f"""
+TRACE is a file (.json, .pftrace, also .zst and .gz; of xstrace, unitrace, Kineto and others), a directory, or a pattern in
+quotes. QUERY is SQL as DuckDB understands it, or the name of a query of the library (--list). Without one there is a
+prompt, or SQL is read from stdin. Tables: {", ".join(TABLES)}; views of them: {", ".join(VIEWS)}. Times are in ns.
+
+examples:
+  xstrace-query app.4711.json top-kernels
+  xstrace-query app.4711.json "select name, count(*), sum(dur) from calls group by name order by 3 desc limit 10"
+  xstrace-query --json traces/ waits-by-rank
+
+exit status: 0: answered; 1: answered, but not all of the traces could be read, and a line says why; 2: no answer.
+"""
+
+
+class Failed(ValueError):
+    """The text is one line."""
+
+
+def _processes(text):
+    if not re.fullmatch(r"[1-9]\d{0,3}", text):
+        raise argparse.ArgumentTypeError(f"takes a number from 1 on, not '{printable(text)}'")
+    return int(text)
+
+
+class Parser(argparse.ArgumentParser):
+    def error(self, message):
+        raise Failed(f"{said(message)}; see {COMMAND} --help")
+
+
+def _parser():
+    parser = Parser(
+        prog=COMMAND,
+        usage=f"{COMMAND} [options] TRACE... [QUERY]",
+        description="Asks traces by SQL.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("words", nargs="*", metavar="TRACE... [QUERY]", help="traces, and what is asked of them")
+    parser.add_argument("--format", choices=answers.FORMATS, default=None, help="of the answer (default: table)")
+    parser.add_argument("--json", action="store_true", help="as --format json")
+    parser.add_argument("-o", "--output", metavar="FILE", help="write the answer there; a file that is there is overwritten")
+    parser.add_argument("-f", "--file", metavar="FILE", help="read the query from a file")
+    parser.add_argument("--list", action="store_true", help="show the queries of the library, and end")
+    parser.add_argument("--show", metavar="NAME", help="show the SQL of a query of the library, and end")
+    parser.add_argument("--reduce", metavar="SQL", help="ask QUERY of each trace by itself, then this of all answers: of the table mapped")
+    parser.add_argument("--processes", type=_processes, metavar="N", help="ask the traces by so many processes at a time")
+    parser.add_argument("--scheduler", metavar="ADDRESS", help="ask the traces by the workers of this Dask cluster, where they are")
+    parser.add_argument(
+        "--memory-limit", type=memory_size, default=1 << 30, metavar="BYTES", help="use about so much memory (suffixes K, M, G; default 1G)"
+    )
+    parser.add_argument("--no-cache", action="store_true", help="do not keep the tables that are made of a trace, nor use kept ones")
+    add_zstd_window(parser)
+    return parser
+
+
+def _is_query(word):
+    if os.path.lexists(word):
+        return False
+    return word in library.names() or bool(re.search(r"\s", word)) or word.startswith(".")
+
+
+def _split(args):
+    """The traces and the query (None: none was given) of the command line."""
+    words = list(args.words)
+    query = None
+    if args.file:
+        try:
+            with open(args.file, encoding="utf-8") as file:
+                query = file.read()
+        except (OSError, ValueError) as error:
+            raise Failed(f"{printable(args.file)}: {getattr(error, 'strerror', None) or 'no text in UTF-8'}") from None
+    elif len(words) > 1 and _is_query(words[-1]):
+        query = words.pop()
+    if not words:
+        raise Failed(f"no traces given; see {COMMAND} --help")
+    return words, query
+
+
+def ask(tables, query):
+    """DuckDB's relation of SQL or of a query of the library; None: it has no rows to show. Raises Failed."""
+    try:
+        if query.strip() in library.names():
+            return tables.sql(library.find(query.strip()).sql)
+        return tables.sql(query)
+    except Exception as error:  # DuckDB's own, which come from a module that is loaded late
+        raise Failed(explain(error)) from None
+
+
+def explain(error):
+    """One line of what DuckDB says; anything else goes on as it is."""
+    if type(error).__module__.partition(".")[0] not in ("duckdb", "_duckdb") and not isinstance(error, RuntimeError):
+        raise error
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    place = next((i for i, line in enumerate(lines) if line.startswith("LINE ")), len(lines))
+    return said(" ".join(lines[:place]))
+
+
+def _answer(tables, query, form, output):
+    relation = ask(tables, query)
+    if relation is None:
+        return
+    try:
+        answers.write(relation, form, output)
+    except (OSError, answers.CannotWrite):
+        raise
+    except Exception as error:
+        raise Failed(explain(error)) from None
+
+
+def _show_list(form):
+    queries = library.queries()
+    if form == "json":
+        import json
+
+        return json.dumps([{"name": one.name, "doc": one.doc} for one in queries], indent=1)
+    width = max(len(one.name) for one in queries)
+    return "\n".join(f"{one.name:{width}}  {one.doc}" for one in queries)
+
+
+def _run(args):
+    form = "json" if args.json else args.format or "table"
+    if args.json and args.format not in (None, "json"):
+        raise Failed("--json and --format say different things")
+    if args.list or args.show:
+        print(_show_list(form) if args.list else library.find(args.show).sql, flush=True)
+        return 0
+    words, query = _split(args)
+    if args.scheduler or args.processes or args.reduce:
+        from . import mapped
+
+        if query is None:
+            raise Failed("--reduce, --processes and --scheduler need a query")
+        return mapped.run(args, words, query, form)
+    with open_tables(words, cache=not args.no_cache, memory_limit=args.memory_limit, zstd_window=args.zstd_window) as tables:
+        status = say_missing(tables)
+        if query is None and sys.stdin and sys.stdin.isatty() and not args.output:
+            from .prompt import Prompt
+
+            return Prompt(tables, form).run() or status
+        if query is None:
+            query = sys.stdin.read() if sys.stdin else ""
+        with output_of(args.output, form) as output:
+            _answer(tables, query, form, output)
+        return status
+
+
+def say_missing(tables):
+    """Lines on stderr: what of the traces is not in the tables. Returns the exit status."""
+    for line in tables.said:
+        print(f"{COMMAND}: {printable(line)}", file=sys.stderr)
+    if tables.missing and not tables.said:
+        names = ", ".join(printable(path) for path in tables.missing[:3]) + (", …" if len(tables.missing) > 3 else "")
+        print(f"{COMMAND}: {names}: not all of it could be read", file=sys.stderr)
+    return 1 if tables.missing else 0
+
+
+class output_of:
+    """Where the answer goes: stdout, or a file; a context manager. Raises CannotWrite for bytes on a terminal."""
+
+    def __init__(self, path, form):
+        self._path = path
+        if not path:
+            answers.refuse_terminal(form, sys.stdout.buffer)
+
+    def __enter__(self):
+        self._file = open(self._path, "wb") if self._path else None
+        return self._file or sys.stdout.buffer
+
+    def __exit__(self, *unused):
+        if self._file:
+            self._file.close()
+
+
+def main(argv=None):
+    """The exit status."""
+    for stream in (sys.stdout, sys.stderr):
+        if stream:
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        return _run(_parser().parse_args(argv))
+    except (Failed, TraceError, answers.CannotWrite) as error:
+        print(f"{COMMAND}: {printable(str(error))}", file=sys.stderr)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left in the buffer
+        return 141  # as a program that SIGPIPE has ended
+    except OSError as error:
+        print(f"{COMMAND}: cannot write: {error.strerror or error}", file=sys.stderr)
+    except KeyboardInterrupt:
+        return 130
+    return 2
+
+
+__all__ = ["Failed", "NoTables", "ask", "explain", "main", "output_of", "say_missing"]

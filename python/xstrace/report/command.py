@@ -1,0 +1,186 @@
+"""xstrace-report: the command line; work on each trace is done by workers.py, here or on a cluster."""
+
+from __future__ import annotations
+
+import argparse
+import glob
+import importlib.util
+import json
+import os
+import re
+import sys
+
+from ..cli import behave_like_a_filter, printable, put, said
+from .. import convert
+from ..trace import TraceError
+from ..workers import Unavailable, workers
+from . import page, words
+from .examine import examine
+from .reduce import Reduction
+
+COMMAND = "xstrace-report"
+EXAMPLE = """example:
+  xstrace --chrome-call-logging --chrome-kernel-logging --chrome-itt-logging ./app
+  xstrace-report -o report.html app.*.json         then open report.html in any browser
+  xstrace-report --json - traces/ | jq '.findings[] | [.id, .share]'
+
+Exit status: 0, or 1 when a trace could not be used, 2 when nothing could be done."""
+
+
+def main(argv=None):
+    """The command. argv: list of str, default the process's own. Returns the exit status."""
+    if argv is None:
+        behave_like_a_filter()
+    options = _parser().parse_args(argv)
+    if options.json is None and options.output is None:
+        options.output = "report.html"
+    try:
+        return _report(options)
+    except (Unavailable, TraceError) as why:
+        return _fail(str(why))
+    except OSError as error:
+        return _fail(f"{printable(error.filename or 'cannot write')}: {error.strerror}")
+
+
+def _parser():
+    parser = argparse.ArgumentParser(
+        prog=COMMAND,
+        description="Writes one HTML page that tells why a program is slow: what the time of the traces went into, and what to do about it.",
+        epilog=EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("traces", nargs="+", metavar="TRACE", help="a trace, a directory of traces, or a glob")
+    parser.add_argument("-o", "--output", metavar="FILE", help="the page (report.html, without --json); - is stdout")
+    parser.add_argument("--json", metavar="FILE", help="write the same as data, too; - is stdout")
+    parser.add_argument("--step", metavar="NAME", help="the task that is a step of the program (found by itself where one repeats)")
+    parser.add_argument(
+        "--memory-limit", metavar="BYTES", default="2G", type=_bytes, help="for the tables of traces, all together (suffixes K, M, G; 2G)"
+    )
+    parser.add_argument(
+        "--scheduler", metavar="ADDRESS", help="a Dask scheduler, whose workers read the traces near them (tcp://node7:8786)"
+    )
+    parser.add_argument("--subtract-overhead", action="store_true", help="show times without what tracing cost, where the trace tells it")
+    parser.add_argument("-q", "--quiet", action="store_true", help="no progress bar")
+    return parser
+
+
+def _bytes(text):
+    match = re.fullmatch(r"(\d{1,12})([KMG]?)B?", text, re.I)
+    size = int(match[1]) << {"": 0, "K": 10, "M": 20, "G": 30}[match[2].upper()] if match else 0
+    if size < 64 << 20:
+        raise argparse.ArgumentTypeError(f"takes bytes, at least 64M, not '{printable(text)}'")
+    return size
+
+
+def _report(options):
+    if importlib.util.find_spec("duckdb") is None:
+        raise Unavailable("needs DuckDB: pip install duckdb")
+    for name in filter(None, (options.output, options.json)):
+        if name != "-" and not os.path.isdir(os.path.dirname(os.path.abspath(name))):
+            raise Unavailable(f"{printable(name)}: no such directory")
+    places = [path for place in options.traces for path in _expanded(place)]
+    if options.scheduler is None and (missing := [place for place in places if not os.path.exists(place)]):
+        raise Unavailable(f"{said(missing[0])}: no such file or directory")
+    with workers(options.scheduler) as pool:
+        paths = pool.find(places, [f"*{ending}" for ending in convert.ENDINGS])
+        if not paths:
+            raise Unavailable("no traces in " + said(", ".join(options.traces)))
+        _spare(paths, options)
+        data = _reduced(pool, paths, options)
+    if not data["processes"]:
+        for row in data["unusable"]:
+            print(f"{COMMAND}: {printable(row['path'])}: {said(row['why'])}", file=sys.stderr)
+        raise Unavailable(
+            "none of the traces could be used" if data["unusable"] else "no trace has an event with a time: there is nothing to report"
+        )
+    if options.json:
+        _write(options.json, json.dumps(data, indent=1) + "\n")
+    if options.output:
+        _write(options.output, page.render(data))
+    for row in data["unusable"]:
+        print(f"{COMMAND}: {printable(row['path'])}: {said(row['why'])}", file=sys.stderr)
+    _tell(data, options)
+    named = {os.path.abspath(place) for place in options.traces}
+    return 1 if any(row["path"] in named for row in data["unusable"]) else 0
+
+
+def _spare(paths, options):
+    """No trace is written over."""
+    for name in filter(None, (options.output, options.json)):
+        if name != "-" and os.path.realpath(name) in map(os.path.realpath, paths):
+            raise Unavailable(f"{printable(name)} is a trace that is to be read: give -o another name")
+
+
+def _expanded(place):
+    """A glob that the shell has left alone, as the files that it names."""
+    return sorted(glob.glob(place, recursive=True)) or [place] if not os.path.exists(place) else [place]
+
+
+def _reduced(pool, paths, options):
+    at_once = min(os.cpu_count() or 1, len(paths))
+    settings = {
+        "memory_limit": options.memory_limit // at_once,
+        "threads": max((os.cpu_count() or 1) // at_once, 1),
+        "converter": convert.find_converter(),
+        "step": options.step,
+        "subtract": options.subtract_overhead,
+    }
+    reduction = Reduction(_version(), options.subtract_overhead)
+    calls = ((path, settings) for path in paths)
+    for path, part, error in _progress(pool.each(examine, list(calls)), len(paths), options.quiet):
+        if error is None:
+            reduction.add(part)
+        elif isinstance(error, (OSError, TraceError)):
+            why = getattr(error, "strerror", None) or str(error)
+            reduction.unusable(path, why.removeprefix(f"{printable(path)}: "))
+        else:
+            raise error
+    return reduction.finish()
+
+
+def _version():
+    from .. import __version__
+
+    return __version__
+
+
+def _progress(results, count, quiet):
+    """The results, with a bar on a terminal."""
+    if quiet or not sys.stderr.isatty() or importlib.util.find_spec("tqdm") is None:
+        return results
+    from tqdm import tqdm
+
+    return tqdm(results, total=count, unit="trace", leave=False)
+
+
+def _write(name, text):
+    if name == "-":
+        put(COMMAND, [text.removesuffix("\n")])
+        return
+    name = os.path.realpath(name)
+    special = os.path.exists(name) and not os.path.isfile(name)  # a device or a pipe stays what it is
+    unfinished = name if special else f"{name}.{os.getpid()}"
+    try:
+        with open(unfinished, "w", encoding="utf-8", errors="replace") as file:
+            file.write(text)
+        if not special:
+            os.replace(unfinished, name)
+    except OSError as error:
+        if not special and os.path.exists(unfinished):
+            os.unlink(unfinished)
+        error.filename = name
+        raise
+
+
+def _tell(data, options):
+    """The findings in a line each, for who looks at the terminal alone."""
+    if options.output in (None, "-") or options.json == "-":
+        return
+    for finding in data["findings"]:
+        print(f"{words.share(finding['share']):>7} {printable(finding['title'])}: {said(finding['text'])}")
+    print(f"{COMMAND}: {len(data['traces'])} trace(s), {len(data['findings'])} finding(s) in {printable(options.output)}")
+
+
+def _fail(text):
+    print(f"{COMMAND}: {text}", file=sys.stderr)
+    return 2

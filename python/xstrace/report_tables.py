@@ -1,0 +1,174 @@
+"""What reports (-h -d -r) and traces say of names: time and calls, of the host, of devices, of communication.
+
+A report is text; its tables begin below a heading and end at an empty line. A trace is summed up by name.
+"""
+
+from __future__ import annotations
+
+import collections
+import csv
+import io
+import os
+import re
+import shutil
+import tarfile
+import tempfile
+
+from .check import DEVICE_CATEGORIES
+from .cli import said
+from .source import TraceError
+from .trace import events_of, open_trace
+
+HEADINGS = (
+    ("host", "API Timing Summary"),
+    ("device", "Device Timing Summary"),
+    ("comm", "*" * 28),
+)
+TOTAL = re.compile(r"\s*Total (?:API|Device) Time for (.*?) backend \(ns\):\s*(\d{1,30})\s*")
+SPAN = re.compile(r"\s*Total Execution Time.*:\s*(\d{1,30})\s*")
+BACKEND = re.compile(r"=+ (.*) Backend =+\s*")
+SHAPE = re.compile(r"\[[^\[\]]*\]$")  # what a trace says of a kernel's shape, or a copy's bytes
+COMMUNICATION = ("oneCCL::",)
+LONGEST = 1 << 20  # of a line in a report
+LARGEST_REPORT = 256 << 20
+
+
+class Misuse(Exception):
+    """The input is not what it must be; the text is one line."""
+
+
+def readings_of(place, warn):
+    """Yields (file, section, table) of each report and trace in `place`: a tarball, a directory or a file.
+
+    section: "host", "device" or "comm". table: list of (name, (ns, calls)). warn(text): what cannot be read, a line.
+    Raises OSError where there is nothing of that name, Misuse where nothing can be read of it.
+    """
+    files = 0
+    for name, path in _files(place, warn):
+        try:
+            found = list(_readings(path))
+        except (OSError, TraceError, EOFError) as error:
+            warn(f"{name}: {said(getattr(error, 'strerror', None) or error)}; left out")
+            continue
+        files += 1
+        for section, table in found:
+            yield name, section, table
+    if not files:
+        raise Misuse("no report and no trace in it")
+
+
+def _files(place, warn):
+    if os.path.isdir(place):
+        for folder, _, names in sorted(os.walk(place)):
+            for name in sorted(names):
+                path = os.path.join(folder, name)
+                if os.path.isfile(path):
+                    yield path, path
+        return
+    if not tarfile.is_tarfile(place):
+        yield place, place
+        return
+    with tempfile.TemporaryDirectory(prefix="xstrace-summary.") as folder, tarfile.open(place) as tar:
+        try:
+            for member in tar:
+                source = tar.extractfile(member) if member.isfile() else None
+                if source is None:
+                    continue
+                path = os.path.join(folder, "member")
+                with source, open(path, "wb") as copy:
+                    shutil.copyfileobj(source, copy)
+                yield f"{place}: {member.name}", path
+        except (tarfile.TarError, EOFError, OSError, ValueError) as error:
+            warn(f"{place}: {said(error)}; what follows is left out")
+
+
+def _readings(path):
+    with open(path, "rb") as file:
+        head = file.read(4096)
+    is_text = not head.startswith((b"\x28\xb5\x2f\xfd", b"\x1f\x8b", b"\n", b"\x0a")) or b"===" in head
+    if is_text and not head.lstrip().startswith((b"{", b"[")):
+        if os.path.getsize(path) > LARGEST_REPORT:
+            raise TraceError("larger than any report")
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return tables_of(file)
+    return tables_of_trace(path)
+
+
+# ---- reports ----
+
+
+def tables_of(lines):
+    """[(section, [(name, (ns, calls))])] of a report's lines."""
+    lines = iter(lines)
+    found = collections.defaultdict(list)
+    section = None
+    for line in lines:
+        line = line[:LONGEST]
+        new = next((name for name, heading in HEADINGS if heading in line), None)
+        if new == "comm" and section == "comm":  # the second line of the box
+            found[section] += _rows(lines)
+            section = None
+        elif new:
+            section = new
+        elif section and (total := SPAN.fullmatch(line)):
+            found[section].append(("Wallclock", (int(total[1]), 1)))
+        elif section and (total := TOTAL.fullmatch(line)):
+            found[section].append((f"{total[1]}_backend", (int(total[2]), 1)))
+        elif section in ("host", "device") and BACKEND.fullmatch(line):
+            found[section] += _rows(lines)
+    return list(found.items())
+
+
+def _rows(lines):
+    """The rows of a table, from its head on: (name, (ns, calls))."""
+    head = next((line for line in lines if line.strip()), "")
+    columns = [cell.strip() for cell in head.split(",")]
+    if not {"Calls", "Time (ns)"} <= set(columns):
+        return []
+    rows = []
+    for line in lines:
+        if not line.strip():
+            break
+        try:
+            cells = next(csv.reader(io.StringIO(line[:LONGEST]), skipinitialspace=True))
+        except (csv.Error, StopIteration):
+            continue
+        # a name that has commas and no quotes takes the columns that are too many
+        extra = max(len(cells) - len(columns), 0)
+        cells = [", ".join(cells[: extra + 1]), *cells[extra + 1 :]]
+        row = dict(zip(columns, cells))
+        try:
+            rows.append((cells[0], (int(row["Time (ns)"]), int(row["Calls"]))))
+        except (KeyError, ValueError):
+            continue
+    return rows
+
+
+# ---- traces ----
+
+
+def tables_of_trace(path):
+    """The same of a trace: names without shapes, the span of all as Wallclock."""
+    sums = {"host": {}, "device": {}, "comm": {}}
+    first, last, work = None, 0, 0
+    with open_trace(path) as trace:
+        for event in events_of(trace):
+            start, length = event.get("ts"), event.get("dur")
+            if event.get("ph") != "X" or type(start) is not int or type(length) is not int:
+                continue
+            first = start if first is None else min(first, start)
+            last = max(last, start + length)
+            name, category = str(event.get("name")), event.get("cat")
+            section = "host"
+            if type(category) is str and category in DEVICE_CATEGORIES:
+                section, name = "device", SHAPE.sub("", name)
+                work += length
+            elif name.startswith(COMMUNICATION):
+                section = "comm"
+            row = sums[section].setdefault(name, [0, 0])
+            row[0] += length
+            row[1] += 1
+    tables = [(section, [(name, tuple(row)) for name, row in rows.items()]) for section, rows in sums.items() if rows]
+    if sums["device"]:
+        tables.append(("device", [("Wallclock", (last - first, 1)), ("trace_backend", (work, 1))]))
+    return tables

@@ -1,0 +1,15 @@
+#!/usr/bin/env python3
+"""Runs xstrace.categories: the package lies in ../python/ or, installed, beside this file or in ../share/xstrace/."""
+
+import os
+import sys
+
+here = os.path.dirname(os.path.realpath(__file__))
+for place in (here, os.path.join(here, "..", "share", "xstrace"), os.path.join(here, "..", "python")):
+    if os.path.exists(os.path.join(place, "xstrace", "__init__.py")):
+        sys.path.insert(0, place)
+        break
+
+from xstrace.categories import categorize_main  # noqa: E402
+
+sys.exit(categorize_main())
