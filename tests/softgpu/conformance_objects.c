@@ -7,13 +7,10 @@ static struct ze_app app;
 
 static void modules(void)
 {
-	const char *const expected[] = { "empty",
-					 "spin",
-					 "add",
-					 "gemm",
-					 "reverse",
-					 "increment",
-					 "_ZTSZN4demo5scaleIfEEvPT_S1_mENKUlvE_clEvEUlT_E_" };
+	const char *const expected[] = {
+		"empty", "spin",    "nap",	 "add",
+		"gemm",	 "reverse", "increment", "_ZTSZN4demo5scaleIfEEvPT_S1_mENKUlvE_clEvEUlT_E_"
+	};
 	struct {
 		ze_structure_type_t stype;
 		void *next;
@@ -33,9 +30,9 @@ static void modules(void)
 
 	ze_app_open(&app, 0, -1);
 	ZE_CHECK(zeModuleGetKernelNames(app.module, &count, NULL));
-	CHECK(count == 7, "%u", count);
+	CHECK(count == 8, "%u", count);
 	ZE_CHECK(zeModuleGetKernelNames(app.module, &count, names));
-	for (uint32_t i = 0; i < count && i < 7; i++)
+	for (uint32_t i = 0; i < count && i < 8; i++)
 		CHECK(!strcmp(names[i], expected[i]), "%s", names[i]);
 	IS(zeKernelCreate(app.module, &desc, &kernel), ZE_RESULT_ERROR_INVALID_KERNEL_NAME);
 	kernel = ze_app_kernel(&app, "gemm");

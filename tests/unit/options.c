@@ -96,6 +96,8 @@ static const char *with(const struct xs_option *row)
 {
 	if (!strcmp(row->name, "compress"))
 		return "--chrome-itt-logging ";
+	if (!strcmp(row->name, "once"))
+		return "--top ";
 	if (!strcmp(row->name, "report-format"))
 		return "-h -o rep ";
 	if (!strcmp(row->name, "trigger") || !strcmp(row->name, "flight-memory"))
@@ -116,9 +118,9 @@ static void every_flag(const struct xs_option *row)
 {
 	char line[256];
 
-	(void)snprintf(line, sizeof(line), "--%s app --%s=1", row->name, row->name);
+	(void)snprintf(line, sizeof(line), "%s--%s app --%s=1", with(row), row->name, row->name);
 	good(line);
-	CHECK(flag(row) && app == 2, "%s", line);
+	CHECK(flag(row) && app == 2 + words(with(row)), "%s", line);
 	(void)snprintf(line, sizeof(line), "--%s=1 app", row->name);
 	bad(line, "takes no value");
 	if (row->letter) {
@@ -239,6 +241,8 @@ static void every_checked(const struct xs_option *row)
 		{ "stop", "s1", "a/b" },
 		{ "stacks", "s1", "a/b" },
 		{ "dump", "s1", "a/b" },
+		{ "export", "prometheus:9400 prometheus:[::1]:0 prometheus:a/b.prom",
+		  "prometheus prometheus: statsd:1 9400" },
 		{ "ranks-to-sample", "0 0,3,8-15 7-7 18446744073709551615",
 		  "x , 0, ,0 0,,1 3-2 1- -1 0x1 0;1 18446744073709551616 1-2-3" },
 		{ "devices-to-sample", "0 0,2-3", "x 0, 2-1 -1 0;1" },
@@ -576,6 +580,8 @@ static void nearest(void)
 		/* without one letter it is as near to --chrome-ccl-logging */
 		if (!strcmp(name, "chrome-sycl-logging"))
 			(void)snprintf(wanted, sizeof(wanted), "did you mean --chrome-");
+		else if (!strcmp(name, "open")) /* its beginning is --opencl's, too */
+			(void)snprintf(wanted, sizeof(wanted), "did you mean --open");
 		else
 			(void)snprintf(wanted, sizeof(wanted), "did you mean --%s?", name);
 		for (size_t at = 1; at < n; at++) {
