@@ -80,9 +80,9 @@ struct xs_options {
 	/* of a session */
 	char pause[XS_PATH_MAX], resume[XS_PATH_MAX], stop[XS_PATH_MAX], dump[XS_PATH_MAX];
 	char stacks[XS_PATH_MAX];
-	char top[XS_PATH_MAX]; /* a session, or "*"; empty: not wanted */
-	char export[XS_PATH_MAX];
-	char open[XS_PATH_MAX];
+	char top[160]; /* a session, or "*"; empty: not wanted */
+	char export[1024];
+	char open[1024];
 	char devices[XS_PATH_MAX]; /* as ranks */
 	/* --devices-to-sample: a bit for each, in the API's order; set by the launcher */
 	uint64_t opencl_devices, level_zero_devices, cuda_devices;

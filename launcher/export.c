@@ -8,7 +8,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <netdb.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -52,42 +52,60 @@ static int tell(const char *spec, const char *why)
 	return -1;
 }
 
+union address {
+	struct sockaddr any;
+	struct sockaddr_in v4;
+	struct sockaddr_in6 v6;
+};
+
+/* The length of a numeric address; 0: it is none. */
+static socklen_t read_address(const char *host, uint16_t port, union address *ret)
+{
+	*ret = (union address){ .v6 = { .sin6_port = htons(port) } };
+	if (inet_pton(AF_INET6, host, &ret->v6.sin6_addr) == 1) {
+		ret->any.sa_family = AF_INET6;
+		return sizeof(ret->v6);
+	}
+	*ret = (union address){ .v4 = { .sin_family = AF_INET, .sin_port = htons(port) } };
+	return inet_pton(AF_INET, host, &ret->v4.sin_addr) == 1 ? sizeof(ret->v4) : 0;
+}
+
 /* What the socket has got: the port may have been 0. */
 static void name_address(struct target *target)
 {
-	struct sockaddr_storage at;
+	union address at;
 	socklen_t length = sizeof(at);
-	char host[48] = "", port[8] = "";
+	char host[INET6_ADDRSTRLEN] = "";
+	bool six;
 
-	if (getsockname(target->socket, (struct sockaddr *)&at, &length) < 0 ||
-	    getnameinfo((struct sockaddr *)&at, length, host, sizeof(host), port, sizeof(port),
-			NI_NUMERICHOST | NI_NUMERICSERV))
+	if (getsockname(target->socket, &at.any, &length) < 0)
 		return;
+	six = at.any.sa_family == AF_INET6;
+	(void)inet_ntop(at.any.sa_family, six ? (void *)&at.v6.sin6_addr : (void *)&at.v4.sin_addr,
+			host, sizeof(host));
 	(void)snprintf(target->address, sizeof(target->address),
-		       strchr(host, ':') ? "http://[%s]:%s/metrics" : "http://%s:%s/metrics", host,
-		       port);
+		       six ? "http://[%s]:%u/metrics" : "http://%s:%u/metrics", host,
+		       ntohs(six ? at.v6.sin6_port : at.v4.sin_port));
 }
 
 static int listen_at(struct target *target, const char *spec, const char *host, const char *port)
 {
-	const struct addrinfo hints = { .ai_family = AF_UNSPEC,
-					.ai_socktype = SOCK_STREAM,
-					.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE };
-	struct addrinfo *found;
+	union address at;
+	socklen_t length;
 	int one = 1, error;
 
 	if (strlen(port) > 5 || atoi(port) > 65535)
 		return tell(spec, "ports go to 65535");
-	if (getaddrinfo(host, port, &hints, &found))
+	length = read_address(host, (uint16_t)atoi(port), &at);
+	if (!length)
 		return tell(spec, "no numeric address; 127.0.0.1:9400, [::1]:9400 or a port alone");
-	target->socket = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	target->socket = socket(at.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (target->socket >= 0)
 		(void)setsockopt(target->socket, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	error = target->socket < 0 || bind(target->socket, found->ai_addr, found->ai_addrlen) < 0 ||
+	error = target->socket < 0 || bind(target->socket, &at.any, length) < 0 ||
 				listen(target->socket, 16) < 0
 			? errno
 			: 0;
-	freeaddrinfo(found);
 	if (error)
 		return tell(spec,
 			    error == EADDRINUSE

@@ -293,12 +293,13 @@ static int find_command(const struct xs_options *options, const char *app, comma
 /* "--top NAME" is "--top=NAME": there is no application that it could be. */
 static void join_name(int *argc, char **argv)
 {
-	static char joined[XS_PATH_MAX + 8];
+	char *joined;
 
 	for (int i = 1; i + 1 < *argc && argv[i][0] == '-'; i++) {
 		if (strcmp(argv[i], "--top") != 0 || argv[i + 1][0] == '-')
 			continue;
-		(void)snprintf(joined, sizeof(joined), "--top=%s", argv[i + 1]);
+		if (asprintf(&joined, "--top=%s", argv[i + 1]) < 0)
+			return;
 		argv[i] = joined;
 		memmove(&argv[i + 1], &argv[i + 2], (size_t)(*argc - i - 1) * sizeof(*argv));
 		--*argc;

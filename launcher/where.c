@@ -22,7 +22,7 @@ static bool served(const struct xs_control *control, uint32_t number)
 static bool print(const struct xs_launch *launch, uint32_t number)
 {
 	int directory = xs_shm_open_directory(launch->dir), fd;
-	static char line[LINE_MAX_BYTES];
+	char line[LINE_MAX_BYTES];
 	char name[XS_NAME_MAX];
 	FILE *file;
 

@@ -47,7 +47,7 @@ UNITRACE_HEAD = (
 
 
 def read_table(lines):
-    lines = [line for line in lines if line]
+    lines = [line for line in lines if line and not line.startswith("(Cost of tracing: ")]
     assert len({len(line) for line in lines}) == 1  # the columns are aligned
     rows = [[cell.strip() for cell in line.split(", ")] for line in lines]
     return [dict(zip(rows[0], row, strict=True)) for row in rows[1:]]
