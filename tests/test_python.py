@@ -92,8 +92,8 @@ def test_what_the_wheel_holds(package):
         "xstrace/py.typed",
         "headers/xstrace/xstrace.h",
     }
-    sources = {f"xstrace/{path.name}" for path in (ROOT / "python/xstrace").glob("*.py")}
-    assert {name for name in own if name.endswith(".py")} == sources
+    sources = {str(path.relative_to(ROOT / "python")) for path in (ROOT / "python/xstrace").rglob("*.*") if path.suffix in (".py", ".sql")}
+    assert {name for name in own if name.endswith((".py", ".sql"))} == sources
 
 
 def test_commands(package, xstrace):
@@ -328,7 +328,7 @@ refused(ValueError, lambda: prof.key_averages().table(sort_by="nothing"))
 def test_misuse(python):
     assert python(MISUSE).out.splitlines() == [
         "ValueError activities: 'GPU' is none of CPU, XPU, CUDA, MTIA, HPU, PrivateUse1",
-        "ValueError torch: 'yes' is none of \"auto\", \"itt\", True, False",
+        'ValueError torch: \'yes\' is none of "auto", "itt", True, False',
         "ValueError xstrace.profile: unknown option --no-such; see xstrace --help",
         "TypeError record_function() argument 1 must be str, not int",
         "TypeError a name or text of xstrace must be a str",
