@@ -228,7 +228,10 @@ const struct xs_option xs_option_table[] = {
 	FLAG(0, "metric-list", metric_list,
 	     "Print the groups of hardware metrics and their metrics (Level Zero, CUDA)"),
 	FLAG(0, "version", show_version, "Print the version"),
-	FLAG(0, "help", show_help, "Print this help"),
+	MAYBE_TEXT(
+		0, "help", show_help, "TOPIC", "all",
+		"Print this help, or one topic of it with examples, or one option: --help topics, "
+		"--help output, --help ring-size"),
 };
 const size_t xs_option_count = sizeof(xs_option_table) / sizeof(xs_option_table[0]);
 
