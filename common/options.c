@@ -228,10 +228,9 @@ const struct xs_option xs_option_table[] = {
 	FLAG(0, "metric-list", metric_list,
 	     "Print the groups of hardware metrics and their metrics (Level Zero, CUDA)"),
 	FLAG(0, "version", show_version, "Print the version"),
-	MAYBE_TEXT(
-		0, "help", show_help, "TOPIC", "all",
-		"Print this help, or one topic of it with examples, or one option: --help topics, "
-		"--help output, --help ring-size"),
+	MAYBE_TEXT(0, "help", show_help, "TOPIC", "all",
+		   "Print this help, or one topic with examples, or one option; --help topics "
+		   "lists the topics"),
 };
 const size_t xs_option_count = sizeof(xs_option_table) / sizeof(xs_option_table[0]);
 
