@@ -36,6 +36,7 @@ MAY_USE = {
     "library/inside": ["common", "collector", "itt_collector", "library"],
     "python/native": ["include/xstrace"],
     "launcher": ["common", "writer/base"],
+    "packaging/portable": [],
     "devices": ["common"],
     "sampler": ["common", "include/xstrace", "library"],
     "stacks": ["common"],

@@ -2,9 +2,8 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
-
-#include "clock.h"
 
 #define FIRST_NS 1000000000ull /* who waits for less needs no line */
 #define NEXT_NS	 200000000ull
@@ -16,6 +15,14 @@ static struct {
 	int calls;
 	bool is_shown;
 } progress;
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
 
 static void put(const char *text, size_t length)
 {
@@ -30,7 +37,7 @@ void xm_progress_begin(const struct xm_merge *merge, const char *what)
 	for (uint32_t i = 0; i < merge->count; i++)
 		progress.total += merge->inputs[i].done ? 0 : (uint64_t)merge->inputs[i].file.size;
 	if (!progress.next)
-		progress.next = xs_clock_ns(CLOCK_MONOTONIC) + FIRST_NS;
+		progress.next = now_ns() + FIRST_NS;
 }
 
 /* Where the readers are in their files; other threads are moving them. */
@@ -57,7 +64,7 @@ void xm_progress_tell(const struct xm_merge *merge)
 
 	if (!progress.what || ++progress.calls % 16 || !progress.total)
 		return;
-	now = xs_clock_ns(CLOCK_MONOTONIC);
+	now = now_ns();
 	if (now < progress.next)
 		return;
 	progress.next = now + NEXT_NS;
