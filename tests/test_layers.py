@@ -198,7 +198,8 @@ def circles(edges):
 
 
 def test_the_whole_build_is_looked_at():
-    missing = [f"{folder}/{p.name}" for folder in MAY_USE for p in sources(folder) if p.suffix == ".c" and (folder, p.name) not in objects()]
+    built = [folder for folder in MAY_USE if folder != "packaging/portable"]  # -Dportable=true alone
+    missing = [f"{folder}/{p.name}" for folder in built for p in sources(folder) if p.suffix == ".c" and (folder, p.name) not in objects()]
     assert [name for name in missing if "/no_" not in name] == []
     assert len(calls()) > 150
 
