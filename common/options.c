@@ -247,7 +247,9 @@ const struct xs_option xs_option_table[] = {
 	     "an application that is given"),
 	FLAG(0, "json", json, "With --doctor, or --top --once: as JSON"),
 	FLAG(0, "version", show_version, "Print the version"),
-	FLAG(0, "help", show_help, "Print this help"),
+	MAYBE_TEXT(0, "help", show_help, "TOPIC", "all",
+		   "Print this help, or one topic with examples, or one option; --help topics "
+		   "lists the topics"),
 };
 const size_t xs_option_count = sizeof(xs_option_table) / sizeof(xs_option_table[0]);
 

@@ -53,7 +53,6 @@ struct xs_options {
 	bool system_time; /* accepted for unitrace's sake */
 	bool once;	  /* --top: one picture */
 	bool show_version;
-	bool show_help;
 	uint32_t on_full;	/* enum xs_on_full */
 	uint32_t compress;	/* enum xs_compress */
 	uint32_t format;	/* of the trace: enum xs_format */
@@ -100,6 +99,7 @@ struct xs_options {
 	char result_dir[XS_PATH_MAX];
 	char kmd_script[XS_PATH_MAX];
 	char recover[XS_PATH_MAX];
+	char show_help[64]; /* a topic, "all"; empty: not wanted */
 	uint32_t has_names; /* one of the four below is not empty; nobody looks at them else */
 	/*
 	 * as given; the launcher makes pieces of names of them and of what is in the files, each
@@ -194,7 +194,11 @@ bool xs_want_enqueues(const struct xs_options *options); /* the calls that put w
 bool xs_want_kernel_calls(const struct xs_options *options);
 bool xs_want_device(const struct xs_options *options); /* device work */
 
-/* The help text. scripts/options-page makes docs/OPTIONS.md of it. */
-void xs_options_help(FILE *out);
+/*
+ * Prints the help: all of it (topic is NULL or "all"), the list of topics ("topics"), one topic
+ * with examples, or one option by its name. NULL; where there is no such topic, what was meant most
+ * likely, and nothing is printed.
+ */
+const char *xs_options_help(FILE *out, const char *topic);
 
 #endif

@@ -368,7 +368,10 @@ int xs_options_parse(struct xs_options *options, int argc, char **argv, int *ret
 	int i, result = 0;
 
 	xs_options_default(options);
-	for (i = 1; i < argc && argv[i][0] == '-' && argv[i][1] && !result; i++) {
+	/* what follows --help is its topic, be it an option's name */
+	for (i = 1;
+	     i < argc && argv[i][0] == '-' && argv[i][1] && !result && !options->show_help[0];
+	     i++) {
 		if (!strcmp(argv[i], "--")) {
 			i++;
 			break;

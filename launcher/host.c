@@ -74,7 +74,7 @@ static int refuse_options(const struct xs_options *o)
 		bool given;
 		const char *option, *why;
 	} rows[] = {
-		{ o->show_help, "help", command },
+		{ o->show_help[0], "help", command },
 		{ o->show_version, "version", command },
 		{ o->recover[0], "recover", command },
 		{ o->pause[0], "pause", command },

@@ -205,9 +205,12 @@ typedef int command_t(const struct xs_options *options);
 
 static int print_help(const struct xs_options *options)
 {
-	(void)options;
-	xs_options_help(stdout);
-	return 0;
+	const char *meant = xs_options_help(stdout, options->show_help);
+
+	if (meant)
+		xs_tell("xstrace: --help: no topic or option '%s'; try xstrace --help %s\n",
+			options->show_help, meant);
+	return meant ? XS_EXIT_SELF : 0;
 }
 
 static int print_version(const struct xs_options *options)
@@ -338,6 +341,9 @@ int main(int argc, char **argv)
 			     xs_wants_daemon(&options);
 	if (find_command(&options, app < argc ? argv[app] : NULL, &command) < 0)
 		return XS_EXIT_SELF;
+	/* "--help output", as well as "--help=output" */
+	if (command == print_help && app < argc && !strcmp(options.show_help, "all"))
+		(void)snprintf(options.show_help, sizeof(options.show_help), "%s", argv[app]);
 	if (command)
 		return command(&options);
 	if (app == argc && options.export[0])

@@ -28,7 +28,8 @@ static void usage(FILE *out)
 	      "  --report FILE          Write where MPI ranks wait for each other: text, JSON if "
 	      "FILE ends in .json, - for stdout;\n"
 	      "                         without -o no merged trace is written\n"
-	      "  --version, --help\n"
+	      "  --version              Print the version\n"
+	      "  --help                 Print this help\n"
 	      "Exit status: 0: all is merged; 1: something was left out, and a line says what; "
 	      "125: nothing could be done.\n",
 	      out);

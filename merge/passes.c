@@ -275,7 +275,7 @@ static int walk(struct xm_work *work, bool first, const struct xm_visitor *visit
 static int pass_first(struct xm_work *work, bool first)
 {
 	const struct xm_mpi_sink sink = { work, first_message, first_collective, NULL, NULL };
-	const struct xm_visitor visitor = { work, first_look, first_take, true };
+	const struct xm_visitor visitor = { work, first_look, first_take, true, "reading" };
 	int result;
 
 	work->clocks = xm_clocks_create(work->merge->count);
@@ -300,7 +300,8 @@ int xm_pass_again(struct xm_work *work)
 int xm_pass_mend(struct xm_work *work)
 {
 	const struct xm_mpi_sink sink = { work, first_message, first_collective, NULL, NULL };
-	const struct xm_visitor visitor = { work, second_look, second_take, true };
+	const struct xm_visitor visitor = { work, second_look, second_take, true,
+					    "looking at the clocks" };
 	bool is_mended;
 	int result = 0;
 
@@ -333,7 +334,7 @@ int xm_pass_second(struct xm_work *work)
 	const struct xm_mpi_sink sink = { work, second_message, second_collective, second_sent,
 					  second_call };
 	const struct xm_visitor visitor = { work, second_look, second_take,
-					    !work->sink || work->sink->is_ahead };
+					    !work->sink || work->sink->is_ahead, "writing" };
 	int result = begin(work, &sink);
 
 	result = result ? result : walk(work, false, &visitor);
@@ -344,7 +345,8 @@ int xm_pass_second(struct xm_work *work)
 
 int xm_pass_late(struct xm_work *work)
 {
-	const struct xm_visitor visitor = { work, late_look, late_take, false };
+	const struct xm_visitor visitor = { work, late_look, late_take, false,
+					    "looking for late progress" };
 
 	return walk(work, false, &visitor);
 }

@@ -98,7 +98,7 @@ def test_what_the_wheel_holds(package):
 
 def test_commands(package, xstrace):
     version = subprocess.run([package / "bin/xstrace", "--version"], capture_output=True, text=True, check=True)
-    assert version.stdout == "xstrace 0.1.0\n"
+    assert version.stdout == f"xstrace {(ROOT / 'VERSION').read_text()}"
     run = xstrace("--chrome-itt-logging", package / "bin/python", ["-c", RANGES], launcher=package / "bin/xstrace")
     assert run.status == 0 and run.out == "" and run.err == ""
     assert collections.Counter(s.name for s in run.trace.slices) == {"outer": 1, "inner": 3}

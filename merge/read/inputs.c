@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "progress.h"
 #include "text.h"
 #include "turn.h"
 
@@ -21,6 +22,7 @@ void xm_say(const char *format, ...)
 	va_start(args, format);
 	(void)vsnprintf(line, sizeof(line), format, args);
 	va_end(args);
+	xm_progress_clear();
 	xs_tell("%s\n", line);
 }
 

@@ -118,6 +118,7 @@ struct xm_visitor {
 	 * once.
 	 */
 	bool is_ahead;
+	const char *what; /* such as "reading", for the line of progress */
 };
 
 /*

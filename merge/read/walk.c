@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
+#include "progress.h"
 #include "turn.h"
 
 #define MOST_THREADS 32u
@@ -244,10 +245,12 @@ int xm_walk(struct xm_merge *merge, bool first, const struct xm_visitor *visitor
 		walk.lanes[i].progress = INT64_MIN;
 		walk.lanes[i].is_read = merge->inputs[i].done;
 	}
+	xm_progress_begin(merge, visitor->what);
 	start(&walk);
 	pthread_mutex_lock(&walk.lock);
 	while ((input = next_to_take(merge))) {
 		take_turn(&walk, input);
+		xm_progress_tell(merge);
 		if (!input->done)
 			continue;
 		pthread_mutex_unlock(&walk.lock);
@@ -256,5 +259,6 @@ int xm_walk(struct xm_merge *merge, bool first, const struct xm_visitor *visitor
 	}
 	pthread_mutex_unlock(&walk.lock);
 	stop(&walk);
+	xm_progress_clear();
 	return 0;
 }

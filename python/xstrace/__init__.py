@@ -49,7 +49,17 @@ if TYPE_CHECKING:
     from .tables import Tables, open
     from .trace import Trace, TraceError, open_trace
 
-__version__ = "0.1.0"
+def _version() -> str:
+    """The version: one file says it, beside the package where it is installed, in the tree's root else."""
+    from pathlib import Path
+
+    for place in (Path(__file__).parent, Path(__file__).resolve().parents[2]):
+        if (place / "VERSION").is_file():
+            return (place / "VERSION").read_text(encoding="ascii").strip()
+    return "unknown"
+
+
+__version__ = _version()
 
 _WHERE = {
     "_averages": ["Event", "KeyAverages", "Row"],

@@ -652,7 +652,7 @@ static void help(void)
 	size_t size = 0;
 	FILE *file = open_memstream(&out, &size);
 
-	xs_options_help(file);
+	(void)xs_options_help(file, NULL);
 	(void)fclose(file);
 	for (size_t i = 0; i < xs_option_count; i++) {
 		(void)snprintf(name, sizeof(name), "--%s", xs_option_table[i].name);

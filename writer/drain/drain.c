@@ -34,6 +34,7 @@
 #define SLEEP	     50000000u	 /* otherwise: what matters rings */
 #define SLEEP_QUIET  500000000u	 /* at most, while nothing is recorded */
 #define SLEEP_SILENT 1000000000u /* at most, while only silent descendants are left */
+#define MUCH	     (64u << 20) /* bytes to recover, of which a line tells */
 #define PROGRESS     2000000000u /* between two lines that say how much is left */
 /* how long the drain process tolerates a process that it cannot examine */
 #define BLIND	   1000000000u
@@ -205,7 +206,15 @@ static void restrain(struct xs_loop *loop, uint64_t read)
 		(void)usleep((useconds_t)((VAIN_NS - passed) / 1000));
 }
 
-/* For who waits at a terminal, where the application has ended. */
+/* For who waits at a terminal. */
+static void tell_left(uint64_t left)
+{
+	if (left && isatty(STDERR_FILENO))
+		xs_tell("[INFO] %llu MiB of records are still to be written\n",
+			(unsigned long long)(left >> 20));
+}
+
+/* Where the application has ended. */
 static void tell_progress(struct xs_loop *loop)
 {
 	uint64_t left = xs_backlog_left(&loop->run), now;
@@ -218,9 +227,7 @@ static void tell_progress(struct xs_loop *loop)
 	if (now - loop->progress_told < PROGRESS)
 		return;
 	loop->progress_told = now;
-	if (isatty(STDERR_FILENO))
-		xs_tell("[INFO] %llu MiB of records are still to be written\n",
-			(unsigned long long)(left >> 20));
+	tell_left(left);
 }
 
 static uint64_t read_rings(struct xs_loop *loop)
@@ -332,11 +339,14 @@ static int recover(struct xs_loop *loop)
 		p->exec = xs_loop_superseded(loop, p);
 	for (int turn = 0; turn < 2; turn++)
 		for (struct xs_process **link = &loop->processes; *link;) {
-			if (!turn && xs_loop_is_last(loop, *link))
+			if (!turn && xs_loop_is_last(loop, *link)) {
 				link = &(*link)->next;
-			else
+			} else {
+				if (xs_backlog_left(&loop->run) >= MUCH)
+					tell_left(xs_backlog_left(&loop->run));
 				xs_loop_finish(loop, link,
 					       (*link)->exec ? XS_END_EXEC : XS_END_UNKNOWN);
+			}
 		}
 	return 0;
 }

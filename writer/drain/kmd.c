@@ -181,7 +181,8 @@ static bool open_file(struct xs_kmd *kmd)
 	o = xs_put(xs_output_put(&kmd->out),
 		   "{\"displayTimeUnit\":\"ns\",\"baseTimeNanoseconds\":");
 	o = xs_put(xs_json_uint(o, run->base),
-		   ",\"metadata\":{\"tool\":\"xstrace\",\"version\":\"" XS_VERSION "\",\"run\":\"");
+		   ",\"metadata\":{\"tool\":\"xstrace\",\"version\":\"" XS_VERSION
+		   "\",\"format\":" XS_TRACE_FORMAT ",\"run\":\"");
 	o = xs_put(xs_json_escape(o, run->run_id, strlen(run->run_id)), "\",\"host\":\"");
 	o = xs_put(xs_json_escape(o, run->host, strlen(run->host)), "\",\"pid\":0,\"script\":\"");
 	o = xs_put(xs_json_escape(o, run->options->kmd_script, strlen(run->options->kmd_script)),

@@ -108,7 +108,8 @@ static void header(struct xs_process *process)
 	char *o = xs_output_put(&chrome->out);
 
 	o = xs_put(put_head(o, process),
-		   ",\"metadata\":{\"tool\":\"xstrace\",\"version\":\"" XS_VERSION "\",\"run\":\"");
+		   ",\"metadata\":{\"tool\":\"xstrace\",\"version\":\"" XS_VERSION
+		   "\",\"format\":" XS_TRACE_FORMAT ",\"run\":\"");
 	o = xs_put_escaped(o, run->run_id);
 	o = xs_put_escaped(xs_put(o, "\",\"host\":\""), run->host);
 	o = xs_put_count(o, "\",\"pid\":", (uint64_t)process->pid);

@@ -1,0 +1,101 @@
+"""The wheel (packaging/wheel) on other people's machines: with --clients, as it is a build of its own."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+
+import pytest
+
+from conftest import APPS, ROOT, check_trace, root_only
+from others import needs_clients
+
+pytestmark = needs_clients
+NEWEST = (2, 28)
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    if not (ROOT / ".venv-wheel/bin/auditwheel").exists():
+        pytest.skip("no auditwheel; scripts/setup installs it")
+    place = tmp_path_factory.mktemp("wheel")
+    options = [f"-Csetup-args=-D{word}" for word in ("werror=true", "cuda=disabled", "level_zero=disabled", "optimization=0")]
+    subprocess.run(
+        [ROOT / "packaging/wheel", place, f"-Cbuild-dir={place}/build", *options], check=True, timeout=1500, stdout=subprocess.DEVNULL
+    )
+    (path,) = place.glob("*.whl")
+    assert path.name.endswith("-abi3-manylinux_2_28_x86_64.whl")
+    return path
+
+
+def pip(*words):
+    python = ROOT / ".venv-wheel/bin/python"
+    subprocess.run([python, "-m", "pip", "-q", "--disable-pip-version-check", *words], check=True, timeout=120)
+
+
+def trace(bin_dir, place, **more):
+    """A program under the installed xstrace; its trace is whole, and the installed tools read it."""
+    place.mkdir(mode=0o777)
+    place.chmod(0o777)
+    options = ["--chrome-itt-logging", "--output-dir-path", place]
+    subprocess.run([bin_dir / "xstrace", *options, APPS / "itt_tasks", "3"], check=True, capture_output=True, timeout=60, **more)
+    (path,) = place.glob("*.json")
+    assert check_trace(path, strict=True) == []
+    subprocess.run([bin_dir / "xstrace-merge", "-o", place / "all.json", path], check=True, capture_output=True, **more)
+    done = subprocess.run([bin_dir / "xstrace-summary", path], check=True, capture_output=True, text=True, **more)
+    assert "tasks 3" in done.stdout
+
+
+def test_no_file_asks_for_a_newer_glibc(wheel, tmp_path):
+    zipfile.ZipFile(wheel).extractall(tmp_path)
+    files = [path for path in tmp_path.rglob("*") if path.is_file() and path.read_bytes()[:4] == b"\x7fELF"]
+    assert len(files) >= 12
+    for path in files:
+        text = subprocess.run(["readelf", "-VW", path], capture_output=True, text=True).stdout
+        versions = {tuple(map(int, v.split("."))) for v in re.findall(r"Name: GLIBC_([\d.]+)", text)}
+        assert not [v for v in versions if v > NEWEST], path.name
+        needed = subprocess.run(["readelf", "-dW", path], capture_output=True, text=True).stdout
+        assert set(re.findall(r"NEEDED.*\[(.+?)\.so", needed)) <= {
+            "libc",
+            "libdl",
+            "libpthread",
+            "libm",
+            "libz",
+            "libxstrace",
+            "ld-linux-x86-64",
+        }, path.name
+
+
+def test_constructors(wheel, tmp_path):
+    """The start code of a new glibc leaves them to the C library, which an old one does not know: no program may have any."""
+    zipfile.ZipFile(wheel).extractall(tmp_path)
+    programs = [path for path in tmp_path.rglob("xstrace-*") if path.is_file() and path.read_bytes()[:4] == b"\x7fELF"]
+    dynamic = [
+        path for path in programs if "interpreter" in subprocess.run(["readelf", "-lW", path], capture_output=True, text=True).stdout
+    ]
+    assert len(dynamic) >= 4
+    for path in dynamic:
+        size = re.search(
+            r"\.init_array +\S+ +\S+ +\S+ (\S+)", subprocess.run(["readelf", "-SW", path], capture_output=True, text=True).stdout
+        )
+        assert int(size[1], 16) == 8, path.name  # the compiler's own, which does nothing
+
+
+@root_only
+def test_a_venv_that_others_may_only_read(wheel, tmp_path):
+    venv = tmp_path / "a venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True)
+    pip("--python", venv / "bin/python", "install", "--no-index", wheel)
+    trace(venv / "bin", tmp_path / "root")
+    for folder in (tmp_path, *tmp_path.parents):
+        if folder.stat().st_uid == os.getuid() and folder != folder.parent:
+            folder.chmod(folder.stat().st_mode | 0o055)
+    if shutil.which("setpriv"):
+        trace(venv / "bin", tmp_path / "others", user=65534, group=65534, extra_groups=[])
+
+
+def test_a_prefix_such_as_condas(wheel, tmp_path):
+    pip("install", "--no-index", "--ignore-installed", "--prefix", tmp_path / "env", wheel)
+    trace(tmp_path / "env/bin", tmp_path / "out", env={**os.environ, "PYTHONPATH": str(next((tmp_path / "env").rglob("site-packages")))})
