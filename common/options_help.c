@@ -33,7 +33,7 @@ static const struct topic {
 	  "xstrace --stacks s                              where its threads are\n" },
 	{ "top", "live", "While it runs",
 	  "xstrace --once --top                            what runs do now, one picture\n"
-	  "xstrace --once --json --top s                   of one session, as JSON\n"
+	  "xstrace --once --json --top                     the same as JSON\n"
 	  "xstrace --export prometheus:9400 --chrome-kernel-logging ./app\n" },
 	{ "metric-query", "metrics", "Hardware metrics",
 	  "xstrace --metric-list\n"
