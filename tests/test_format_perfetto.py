@@ -29,7 +29,8 @@ def enclosing(trace):
     depths = collections.Counter()
     for slices in trace.by_thread(trace.slices).values():
         ends = []
-        for one in slices:
+        # on some machines the clock has steps of 10 ns: then one may have the times of the one in it
+        for one in sorted(slices, key=lambda one: (one.start, -one.end, one.name)):
             while ends and ends[-1] <= one.start:
                 ends.pop()
             depths[len(ends), one.name] += 1

@@ -165,6 +165,7 @@ def test_spoilt_pictures(xstrace, spoil):
 def test_devices_and_kernels(xstrace):
     name = f"live-{os.getpid()}-{time.monotonic_ns()}"
     run = xstrace.start(f"--session {name} --chrome-kernel-logging --chrome-call-logging", "gemm", ["64", "1000000"])
+    wait_until(lambda: subprocess.run([XSTRACE, "--once", "--top", name], capture_output=True).returncode == 0)  # it begins
     wait_until(lambda: names(picture(name), "kernel").get("multiply"))
     shown = picture(name)
     (device,) = shown["devices"]

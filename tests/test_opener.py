@@ -6,14 +6,17 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
 import urllib.error
 import urllib.request
+from pathlib import Path
 
 import pytest
 
-from conftest import ROOT, XSTRACE
+from conftest import ROOT, XSTRACE, wait_until
 from others import needs_clients
 
 SCRIPT = ROOT / "scripts/xstrace-open"
@@ -22,10 +25,11 @@ HERE = "http://127.0.0.1:9001"
 
 
 @pytest.fixture(autouse=True)
-def the_port(tmp_path_factory):
-    """There is one for all: one test after the other, also of other workers."""
-    with open(tmp_path_factory.getbasetemp().parent / "port-9001", "w") as file:
+def the_port():
+    """There is one for all: one test after the other, also of other workers and of other runs of the tests."""
+    with open(Path(tempfile.gettempdir(), f"xstrace-tests-9001-{os.getuid()}"), "w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
+        wait_until(lambda: socket.socket().connect_ex(("127.0.0.1", 9001)) != 0)
         yield
 
 
