@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "look.h"
@@ -121,14 +122,19 @@ static int open_target(struct target *target, const char *spec)
 {
 	const char *where = spec + sizeof(XS_EXPORT_PROMETHEUS) - 1, *colon = strrchr(where, ':');
 	char host[64];
+	struct stat st;
 
 	target->socket = -1;
 	target->path = where;
 	if (is_port(where))
 		return listen_at(target, spec, "127.0.0.1", where);
 	if (!colon || !is_port(colon + 1) || strchr(where, '/') ||
-	    (size_t)(colon - where) >= sizeof(host))
+	    (size_t)(colon - where) >= sizeof(host)) {
+		/* it would be put in the place of a device or a pipe */
+		if (!stat(where, &st) && !S_ISREG(st.st_mode))
+			return tell(spec, "what is there is no file");
 		return 0;
+	}
 	(void)snprintf(host, sizeof(host), "%.*s", (int)(colon - where), where);
 	if (host[0] == '[' && host[strlen(host) - 1] == ']') {
 		host[strlen(host) - 1] = '\0';
@@ -311,6 +317,8 @@ int xs_export_start(struct xs_launch *launch)
 		(void)setsid();
 		(void)close(launch->drain);
 		(void)close(launch->directory);
+		if (launch->counters >= 0)
+			(void)close(launch->counters);
 		catch_signals();
 		if (getppid() != launcher)
 			_exit(0);

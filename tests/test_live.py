@@ -361,7 +361,9 @@ def test_export_that_cannot_be_changes_nothing(xstrace):
     first.go()
     first.run.process.stdin.close()
     assert first.run.finish().status == 0
+    os.mkfifo(first.run.cwd / "pipe")
     for spec, why in (
+        (f"prometheus:{first.run.cwd}/pipe", "no file"),
         ("prometheus:70000", "ports go to 65535"),
         ("prometheus:a.b:1", "no numeric address"),
         ("statsd:1", "takes prometheus:"),

@@ -35,15 +35,19 @@ def the_port():
 
 class Opened:
     def __init__(self, *args, command=(sys.executable, SCRIPT), **env):
-        self.process = subprocess.Popen(
-            [*command, *args],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "DISPLAY": "", "BROWSER": "", **env},
-        )
-        line = self.process.stdout.readline()
-        assert "http" in line, self.process.communicate()
+        env = {**os.environ, "DISPLAY": "", "BROWSER": "", **env}
+
+        def begin():
+            """Perfetto's UI is served at that port by other tests, too."""
+            self.process = subprocess.Popen([*command, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
+            line = self.process.stdout.readline()
+            if line:
+                return line
+            said = self.process.communicate()[1]
+            assert "already in use" in said, said
+            return None
+
+        line = wait_until(begin)
         self.page = line.split(": ", 1)[1].strip()
         self.trace = re.search(r"url=(\S+)", self.page)[1]
 
@@ -77,6 +81,20 @@ def test_online_it_serves_one_file_once(tmp_path):
         body, headers = get(opened.trace)
         assert body == TEXT and headers["Access-Control-Allow-Origin"] == "https://ui.perfetto.dev"
         assert opened.process.wait(20) == 0
+
+
+def test_links_of_reports_lead_to_it(tmp_path):
+    """--keep: under its own name, again and again, but only what everybody may read."""
+    (tmp_path / "a b.json").write_bytes(TEXT)
+    with Opened("--online", "--keep", tmp_path / "a b.json") as opened:
+        for _ in range(2):
+            body, headers = get(HERE + "/a%20b.json", Origin="https://ui.perfetto.dev")
+            assert body == TEXT and headers["Access-Control-Allow-Origin"] == "https://ui.perfetto.dev"
+        assert get(HERE + "/a%20b.json", Origin="https://evil.example")[1]["Access-Control-Allow-Origin"] == "https://ui.perfetto.dev"
+        assert opened.process.poll() is None
+    (tmp_path / "a b.json").chmod(0o600)
+    with Opened("--online", "--keep", tmp_path / "a b.json") as opened:
+        assert refused(HERE + "/a%20b.json") == 404 and get(opened.trace)[0] == TEXT
 
 
 def test_zstd_is_unpacked(tmp_path):

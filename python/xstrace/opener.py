@@ -15,9 +15,11 @@ import os
 import secrets
 import shutil
 import socketserver
+import stat
 import sys
 import tempfile
 import threading
+import urllib.parse
 import webbrowser
 
 from .cli import add_zstd_window, behave_like_a_filter, printable, say_unusable
@@ -58,10 +60,16 @@ def readable(path, window):
     return plain
 
 
-def server_for(trace, name, directory, port=PORT):
-    """A server that has not begun to serve; `.url`: what to open, `.fetched`: an Event, set when the trace was read."""
-    secret = f"/{secrets.token_urlsafe(16)}/{name}"
+def server_for(trace, path, directory, named, port=PORT):
+    """A server that has not begun to serve; `.url`: what to open, `.fetched`: an Event, set when the trace was read.
+
+    named: the trace is also to be had as /NAME, where the links of xstrace-report lead. Every user of the machine can
+    read it there, so the file must be one that they can read anyway.
+    """
+    secret = f"/{secrets.token_urlsafe(16)}/{plain_name(path)}"
+    paths = [secret] + [f"/{os.path.basename(path)}"] * named
     size = os.fstat(trace.fileno()).st_size
+    own = f"http://127.0.0.1:{port}"
 
     class Handler(http.server.SimpleHTTPRequestHandler):
         def __init__(self, *args):
@@ -71,9 +79,11 @@ def server_for(trace, name, directory, port=PORT):
             # a name that leads here from elsewhere (DNS rebinding) is none of ours
             if self.headers.get("Host") not in (f"127.0.0.1:{port}", f"localhost:{port}"):
                 return self.send_error(403)
-            if self.path.partition("?")[0] == secret:
+            if urllib.parse.unquote(self.path.partition("?")[0]) in paths:
                 return self.give_trace()
-            return super().do_GET() if directory else self.send_error(404)
+            if not directory:
+                return self.send_error(404)
+            return super().do_HEAD() if self.command == "HEAD" else super().do_GET()
 
         do_HEAD = do_GET
 
@@ -81,7 +91,9 @@ def server_for(trace, name, directory, port=PORT):
             self.send_response(200)
             self.send_header("Content-Type", "application/octet-stream")
             self.send_header("Content-Length", str(size))
-            self.send_header("Access-Control-Allow-Origin", f"http://127.0.0.1:{port}" if directory else UI)
+            origin = self.headers.get("Origin")
+            self.send_header("Access-Control-Allow-Origin", origin if origin in (UI, own) else UI)
+            self.send_header("Vary", "Origin")
             self.send_header("Cache-Control", "no-store")
             self.end_headers()
             if self.command == "HEAD":
@@ -104,7 +116,6 @@ def server_for(trace, name, directory, port=PORT):
 
     server = Server(("127.0.0.1", port), Handler)
     server.fetched = threading.Event()
-    own = f"http://127.0.0.1:{port}"
     server.url = f"{own if directory else UI}/#!/?url={own}{secret}"
     return server
 
@@ -127,11 +138,12 @@ def plain_name(path):
 
 
 def show(options):
-    """Serves until the trace was read; with a UI of its own until Ctrl-C. Returns the exit status."""
+    """Serves until the trace was read; with a UI of its own, or --keep, until Ctrl-C. Returns the exit status."""
     directory = None if options.online else ui_directory()
     trace = readable(options.file, options.zstd_window)
     try:
-        server = server_for(trace, plain_name(options.file), directory)
+        named = options.keep and bool(os.stat(options.file).st_mode & stat.S_IROTH)
+        server = server_for(trace, options.file, directory, named)
     except OSError as error:
         print(f"{COMMAND}: 127.0.0.1:{PORT}: {error.strerror}; is another {COMMAND} or trace_processor running?", file=sys.stderr)
         return 2
@@ -142,8 +154,9 @@ def show(options):
         print(f"From where you are: ssh -L {PORT}:127.0.0.1:{PORT} {os.uname().nodename}, and open it there", flush=True)
     try:
         server.fetched.wait()
-        print(f"{printable(options.file)} was read" + ("; Ctrl-C ends this" if directory else ""), flush=True)
-        if directory:
+        stays = directory or options.keep
+        print(f"{printable(options.file)} was read" + ("; Ctrl-C ends this" if stays else ""), flush=True)
+        if stays:
             threading.Event().wait()
     except KeyboardInterrupt:
         pass
@@ -163,6 +176,7 @@ def main(argv=None):
     )
     add_zstd_window(parser)
     parser.add_argument("--online", action="store_true", help="ui.perfetto.dev in any case")
+    parser.add_argument("--keep", action="store_true", help="until Ctrl-C, and for the links of xstrace-report")
     parser.add_argument("--no-browser", action="store_true", help="only print the address")
     parser.add_argument("file", metavar="TRACE", help=".json, .json.zst, .json.gz or .pftrace")
     options = parser.parse_args(argv)

@@ -7,10 +7,9 @@ import glob
 import importlib.util
 import json
 import os
-import re
 import sys
 
-from ..cli import behave_like_a_filter, printable, put, said
+from ..cli import behave_like_a_filter, memory_size, printable, put, said
 from .. import convert
 from ..trace import TraceError
 from ..workers import Unavailable, workers
@@ -54,7 +53,11 @@ def _parser():
     parser.add_argument("--json", metavar="FILE", help="write the same as data, too; - is stdout")
     parser.add_argument("--step", metavar="NAME", help="the task that is a step of the program (found by itself where one repeats)")
     parser.add_argument(
-        "--memory-limit", metavar="BYTES", default="2G", type=_bytes, help="for the tables of traces, all together (suffixes K, M, G; 2G)"
+        "--memory-limit",
+        metavar="BYTES",
+        default="2G",
+        type=memory_size,
+        help="for the tables of traces, all together (suffixes K, M, G; 2G)",
     )
     parser.add_argument(
         "--scheduler", metavar="ADDRESS", help="a Dask scheduler, whose workers read the traces near them (tcp://node7:8786)"
@@ -62,14 +65,6 @@ def _parser():
     parser.add_argument("--subtract-overhead", action="store_true", help="show times without what tracing cost, where the trace tells it")
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress bar")
     return parser
-
-
-def _bytes(text):
-    match = re.fullmatch(r"(\d{1,12})([KMG]?)B?", text, re.I)
-    size = int(match[1]) << {"": 0, "K": 10, "M": 20, "G": 30}[match[2].upper()] if match else 0
-    if size < 64 << 20:
-        raise argparse.ArgumentTypeError(f"takes bytes, at least 64M, not '{printable(text)}'")
-    return size
 
 
 def _report(options):

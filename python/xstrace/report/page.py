@@ -201,7 +201,8 @@ def _findings(data):
     if not data["findings"]:
         return "<p>None of the known patterns costs enough to be named. The tables below show where the time went.</p>"
     bases = {trace["path"]: trace for trace in data["traces"]}
-    note = '<p class="dim">Costs of different findings may be the same time: they do not add up.</p>'
+    note = '<p class="dim">Costs of different findings may be the same time: they do not add up. '
+    note += "Links lead into Perfetto while <code>xstrace-open --keep --no-browser TRACE</code> runs.</p>"
     return note + "".join(_finding(finding, data, bases) for finding in data["findings"])
 
 
@@ -246,7 +247,7 @@ def _place(place, traces):
 
 
 def _link(place, trace):
-    """Perfetto's UI with the place in view, once `xstrace --open` serves the trace."""
+    """Perfetto's UI with the place in view, while xstrace-open --keep serves the trace."""
     start = place["ts"] - (trace["base"] or 0)
     margin = max(place["dur"] // 4, 1000)
     url = SERVED + urllib.parse.quote(os.path.basename(place["trace"]), errors="replace")
