@@ -50,7 +50,13 @@ class Place:
     def start(self, command, **more):
         """The launcher of a run; `dir` is its run directory as soon as it is there."""
         process = subprocess.Popen(
-            [str(word) for word in command], cwd=self.out, env=self.env, stdin=subprocess.DEVNULL, stdout=self.stdout.open("w"), stderr=self.stderr.open("w"), **more
+            [str(word) for word in command],
+            cwd=self.out,
+            env=self.env,
+            stdin=subprocess.DEVNULL,
+            stdout=self.stdout.open("w"),
+            stderr=self.stderr.open("w"),
+            **more,
         )
         process.dir = wait_until(lambda: process.poll() is not None and "/none" or run_dir(process.pid), 30)
         self.dirs.append(process.dir)
@@ -128,7 +134,10 @@ def drains(directory):
     found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
-            if Path(f"/proc/{pid}/comm").read_text() == "xstrace-drain\n" and os.fsencode(directory) in Path(f"/proc/{pid}/cmdline").read_bytes():
+            if (
+                Path(f"/proc/{pid}/comm").read_text() == "xstrace-drain\n"
+                and os.fsencode(directory) in Path(f"/proc/{pid}/cmdline").read_bytes()
+            ):
                 found.append(int(pid))
         except OSError:
             pass
@@ -173,6 +182,25 @@ def test_scribbler(place, mode, kinds):
     said = "\n".join(line for line in place.stderr.read_text().splitlines() if "is stored in" not in line)
     if found < finished(truth) and kinds != "control":  # which says whether the run records at all
         assert not place.traces() or tells_of_loss(place.traces()[0], said), place.traces()[0]["otherData"]
+
+
+@pytest.mark.parametrize("kinds", ["p,strings,mailbox", "control,v"])
+@pytest.mark.parametrize("mode", ["bytes", "words", "bits", "swap"])
+def test_scribbler_while_somebody_looks(place, mode, kinds):
+    """--top shows whatever it is, as JSON, and ends; so does the run."""
+    run = place.start([XSTRACE, ITT, "--on-full", "drop", APPS / "itt_stress", place.out / "truth", "3", "10000", "1"])
+    scribbler = place.scribble(run.dir, kinds, mode, 1500, seed=MODES.index(mode))
+    looks = 0
+    while run.poll() is None:
+        seen = subprocess.run([XSTRACE, "--once", "--json", "--top"], capture_output=True, env=place.env, timeout=30)
+        assert (seen.returncode, seen.stderr) == (0, b"")
+        text = seen.stdout.decode()
+        assert "\x1b" not in text
+        json.loads(text)
+        looks += 1
+    scribbler.communicate(timeout=30)
+    place.wait(run, 0, 30)
+    assert looks
 
 
 @pytest.mark.parametrize("kinds", ["p", "control", "mailbox"])
@@ -229,14 +257,21 @@ def dead_run(tmp_path_factory):
 
 
 def lengths_of(size):
-    return sorted({0, 1, 7, 8, 63, 64, 100, 511, 512, 1000, 4095, 4096, 4097, 8192, 65536, size // 3, size // 2, size - 4096, size - 1, size} & set(range(size + 1)))
+    return sorted(
+        {0, 1, 7, 8, 63, 64, 100, 511, 512, 1000, 4095, 4096, 4097, 8192, 65536, size // 3, size // 2, size - 4096, size - 1, size}
+        & set(range(size + 1))
+    )
 
 
 @pytest.mark.parametrize("what", ["control", "strings", "p", "d", "mailbox"])
 def test_recover_from_cut_files(place, dead_run, what):
     """Each file of a run directory at many lengths, and absent: a trace, or one line; never a crash, a hang, another file."""
     kept, directory = dead_run
-    names = [name for name in os.listdir(kept) if (name == what or (len(what) == 1 and name[:1] == what and name[1:2].isdigit())) and (kept / name).is_file()]
+    names = [
+        name
+        for name in os.listdir(kept)
+        if (name == what or (len(what) == 1 and name[:1] == what and name[1:2].isdigit())) and (kept / name).is_file()
+    ]
     if not names:
         pytest.skip("no such file in this version")
     for length in [None, *lengths_of((kept / names[0]).stat().st_size)]:
@@ -269,7 +304,7 @@ def test_recover_from_scribbled_files(place, dead_run):
             path.unlink()
 
 
-NAMES = ["\x1b[2J\x1b]0;owned\x07", "new\nline", "-rf", "%s%n", "]}\"", "\u202egpj.exe", "x" * 200]
+NAMES = ["\x1b[2J\x1b]0;owned\x07", "new\nline", "-rf", "%s%n", ']}"', "\u202egpj.exe", "x" * 200]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -291,7 +326,16 @@ def test_hostile_program_names(place, name):
 
 def test_hostile_task_names_in_every_output(place):
     """Names that break JSON, terminals, columns and file names, in traces and reports of every form."""
-    for n, options in enumerate(["-r", "-r --report-format json -o r.json", "-r --report-format csv -o r.txt", "--compress zstd", "--result-dir sub", "--flight-recorder 10s"]):
+    for n, options in enumerate(
+        [
+            "-r",
+            "-r --report-format json -o r.json",
+            "-r --report-format csv -o r.txt",
+            "--compress zstd",
+            "--result-dir sub",
+            "--flight-recorder 10s",
+        ]
+    ):
         place.mine = place.mine | {"sub"}
         run = place.start([XSTRACE, ITT, *options.split(), APPS / "itt_names"])
         assert run.wait(60) == 0
