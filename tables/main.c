@@ -15,20 +15,6 @@
 
 #define WINDOW (256u << 10)
 
-static const char *reason(int error)
-{
-	switch (error) {
-	case -ENOTSUP:
-		return "this build cannot read compressed files of its kind";
-	case -EMEDIUMTYPE:
-		return "neither a file nor a pipe";
-	case -ENODATA:
-		return "has become shorter while it was read";
-	default:
-		return strerror(-error);
-	}
-}
-
 static int fail(const char *path, const char *why)
 {
 	xs_tell("xstrace-tables: %s: %s\n", path, why);
@@ -107,7 +93,7 @@ static bool say_damage(const struct xt_trace *trace)
 
 	if (r->error)
 		xs_tell("xstrace-tables: %s: %s; the tables hold what could be read\n", trace->path,
-			reason(r->error));
+			xm_reason(r->error));
 	else if (r->source.error)
 		xs_tell("xstrace-tables: %s: damaged compressed data (%s); the tables hold all "
 			"before that\n",
@@ -182,7 +168,7 @@ static int read_trace(struct xt_trace *trace, struct xt_progress *progress)
 	if (result == -EBADMSG)
 		return fail(trace->path, why ? why : "not a trace");
 	if (result)
-		return fail(trace->path, reason(result));
+		return fail(trace->path, xm_reason(result));
 	if (trace->events || trace->is_own)
 		return 0;
 	(void)say_damage(trace);
@@ -195,13 +181,13 @@ static int convert(struct xt_trace *trace, int directory, const struct xt_option
 	int result = xt_trace_init(trace, directory, options->memory / 2);
 
 	if (result)
-		return fail(options->output, reason(result));
+		return fail(options->output, xm_reason(result));
 	result = read_trace(trace, &progress);
 	if (!result) {
 		result = trace->error ? trace->error
 				      : write_tables(trace, directory, options, &progress);
 		if (result)
-			result = fail(options->output, reason(result));
+			result = fail(options->output, xm_reason(result));
 		else
 			result = say_damage(trace) ? 0 : XT_IN_PART;
 	}
@@ -219,7 +205,7 @@ int main(int argc, char **argv)
 		return result - 1;
 	directory = open_directory(options.output);
 	if (directory < 0)
-		return fail(options.output, reason(directory));
+		return fail(options.output, xm_reason(directory));
 	trace.path = options.trace;
 	trace.file.fd = -1;
 	trace.file.window_log = options.window_log;

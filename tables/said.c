@@ -7,22 +7,6 @@
 
 #define MOST_SAID (16u << 20) /* bytes that are kept */
 
-static void take_number(struct xf_text object, const char *name, int64_t *field)
-{
-	int64_t value;
-
-	if (xf_integer(xf_find(object, name), &value))
-		*field = value;
-}
-
-static void take_text(struct xf_text object, const char *name, char *field, size_t room)
-{
-	struct xf_text value = xf_find(object, name);
-
-	if (xf_is_string(value))
-		(void)xf_unescape(value, field, room);
-}
-
 /* "metadata.host": "\"node7\"" */
 static void keep(struct xt_trace *trace, struct xf_text of, struct xf_text key,
 		 struct xf_text value)
@@ -69,13 +53,13 @@ static void keep_all(struct xt_trace *trace, struct xf_text key, struct xf_text 
 
 static void take_metadata(struct xt_trace *trace, struct xf_text value)
 {
-	take_text(value, "tool", trace->tool, sizeof(trace->tool));
-	take_text(value, "version", trace->version, sizeof(trace->version));
-	take_text(value, "host", trace->host, sizeof(trace->host));
-	take_text(value, "run", trace->run, sizeof(trace->run));
-	take_number(value, "rank", &trace->rank);
-	take_number(value, "world_size", &trace->world_size);
-	take_number(value, "pid", &trace->pid);
+	xf_take_text(value, "tool", trace->tool, sizeof(trace->tool));
+	xf_take_text(value, "version", trace->version, sizeof(trace->version));
+	xf_take_text(value, "host", trace->host, sizeof(trace->host));
+	xf_take_text(value, "run", trace->run, sizeof(trace->run));
+	xf_take_integer(value, "rank", &trace->rank);
+	xf_take_integer(value, "world_size", &trace->world_size);
+	xf_take_integer(value, "pid", &trace->pid);
 	trace->is_own = !strncmp(trace->tool, "xstrace", 7);
 }
 
@@ -91,12 +75,12 @@ void xt_take_member(void *user, struct xf_text key, struct xf_text value)
 		take_metadata(trace, value);
 	} else if (xf_is(key, "otherData")) {
 		trace->has_end = true;
-		take_text(value, "end", trace->ended, sizeof(trace->ended));
-		take_number(value, "status", &trace->status);
-		take_number(value, "lost", &trace->lost);
+		xf_take_text(value, "end", trace->ended, sizeof(trace->ended));
+		xf_take_integer(value, "status", &trace->status);
+		xf_take_integer(value, "lost", &trace->lost);
 	} else if (xf_is(key, "distributedInfo")) {
-		take_number(value, "rank", &trace->rank);
-		take_number(value, "world_size", &trace->world_size);
+		xf_take_integer(value, "rank", &trace->rank);
+		xf_take_integer(value, "world_size", &trace->world_size);
 	} else if (xf_is(key, "schemaVersion") || xf_is(key, "deviceProperties")) {
 		trace->is_kineto = true;
 		if (!trace->tool[0])

@@ -26,20 +26,6 @@ void xm_say(const char *format, ...)
 	xs_tell("%s\n", line);
 }
 
-const char *xm_reason(int error)
-{
-	switch (error) {
-	case -ENOTSUP:
-		return "this build cannot read compressed files of its kind";
-	case -EMEDIUMTYPE:
-		return "neither a file nor a pipe";
-	case -ENODATA:
-		return "has become shorter while it was read";
-	default:
-		return strerror(-error);
-	}
-}
-
 /* Is it the first time that this file or directory is met? */
 static bool is_new(struct xm_merge *merge, const struct stat *st)
 {

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define KEPT_ROOM (1u << 20)
 
@@ -393,4 +394,18 @@ void xm_reader_close(struct xm_reader *r)
 	free(r->data);
 	free(r->repaired);
 	r->data = r->repaired = NULL;
+}
+
+const char *xm_reason(int error)
+{
+	switch (error) {
+	case -ENOTSUP:
+		return "this build cannot read compressed files of its kind";
+	case -EMEDIUMTYPE:
+		return "neither a file nor a pipe";
+	case -ENODATA:
+		return "has become shorter while it was read";
+	default:
+		return strerror(-error);
+	}
 }

@@ -50,5 +50,7 @@ int xm_reader_open(struct xm_reader *reader, const struct xm_file *file, size_t 
 /* The next event; it is valid until the next call. False: there is none. */
 bool xm_reader_next(struct xm_reader *reader, struct xf_event *event);
 void xm_reader_close(struct xm_reader *reader);
+/* What is wrong with a file, for people. */
+const char *xm_reason(int error);
 
 #endif

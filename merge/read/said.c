@@ -28,22 +28,6 @@ int64_t xm_tid_of_text(struct xm_input *input, const struct xm_process *process,
 	return index == XF_NONE ? XM_NO_TIME : XM_OWN_TID + (int64_t)index;
 }
 
-static void take_number(struct xf_text object, const char *name, int64_t *field)
-{
-	int64_t value;
-
-	if (xf_integer(xf_find(object, name), &value))
-		*field = value;
-}
-
-static void take_text(struct xf_text object, const char *name, char *field, size_t room)
-{
-	struct xf_text value = xf_find(object, name);
-
-	if (xf_is_string(value))
-		(void)xf_unescape(value, field, room);
-}
-
 /* The threads that were inside a call at the end, as they stand there. */
 static void take_threads(struct xm_input *input, struct xf_text threads)
 {
@@ -93,26 +77,26 @@ void xm_take_member(void *user, struct xf_text key, struct xf_text value)
 		if (xf_integer(value, &number) && number >= 0 && number < XM_LATEST)
 			input->base = number;
 	} else if (xf_is(key, "metadata")) {
-		take_text(value, "tool", input->tool, sizeof(input->tool));
-		take_text(value, "host", input->host, sizeof(input->host));
-		take_text(value, "run", input->run, sizeof(input->run));
-		take_number(value, "rank", &input->rank);
-		take_number(value, "world_size", &input->world_size);
-		take_number(value, "pid", &input->pid);
-		take_number(value, "ppid", &input->ppid);
+		xf_take_text(value, "tool", input->tool, sizeof(input->tool));
+		xf_take_text(value, "host", input->host, sizeof(input->host));
+		xf_take_text(value, "run", input->run, sizeof(input->run));
+		xf_take_integer(value, "rank", &input->rank);
+		xf_take_integer(value, "world_size", &input->world_size);
+		xf_take_integer(value, "pid", &input->pid);
+		xf_take_integer(value, "ppid", &input->ppid);
 	} else if (xf_is(key, "otherData")) {
-		take_text(value, "end", input->end, sizeof(input->end));
-		take_number(value, "status", &input->status);
-		take_number(value, "lost", &input->lost_read);
-		take_number(value, "untimed_commands", &input->untimed);
-		take_number(value, "open_commands", &input->open_commands);
-		take_number(value, "open_requests", &input->open_requests);
-		take_number(value, "clock_error_ns", &input->clock_error);
+		xf_take_text(value, "end", input->end, sizeof(input->end));
+		xf_take_integer(value, "status", &input->status);
+		xf_take_integer(value, "lost", &input->lost_read);
+		xf_take_integer(value, "untimed_commands", &input->untimed);
+		xf_take_integer(value, "open_commands", &input->open_commands);
+		xf_take_integer(value, "open_requests", &input->open_requests);
+		xf_take_integer(value, "clock_error_ns", &input->clock_error);
 		take_json(&input->overhead, xf_find(value, "overhead"), '{', OVERHEAD);
 		take_threads(input, xf_find(value, "threads"));
 	} else if (xf_is(key, "distributedInfo")) {
-		take_number(value, "rank", &input->rank);
-		take_number(value, "world_size", &input->world_size);
+		xf_take_integer(value, "rank", &input->rank);
+		xf_take_integer(value, "world_size", &input->world_size);
 	} else if (xf_is(key, "deviceProperties")) {
 		take_json(&input->devices, value, '[', DEVICES);
 	} else if (xf_is(key, "schemaVersion") && !input->tool[0]) {

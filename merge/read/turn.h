@@ -6,8 +6,7 @@
 
 #include "merge.h"
 
-/* inputs.c: what is wrong with a file, for people; a line about it. Returns 0. */
-const char *xm_reason(int error);
+/* inputs.c: a line about a file. Returns 0. */
 int xm_left_out(struct xm_merge *merge, const char *path, const char *why);
 
 /* said.c: a member of the top level, into the input (user). */

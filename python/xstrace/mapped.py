@@ -9,10 +9,10 @@ import contextlib
 import os
 import tempfile
 
-from . import answers, convert, library, tables
+from . import convert, library, tables
 from .cli import printable
 from .convert import NoTables, find_traces
-from .query import COMMAND, Failed, ask, explain, output_of
+from .query import COMMAND, Failed, ask, explain, output_of, write_answer
 from .workers import Unavailable, workers
 
 
@@ -160,12 +160,7 @@ def _write(relation, args, form):
     if relation is None:
         return
     with output_of(args.output, form) as output:
-        try:
-            answers.write(relation, form, output)
-        except (OSError, answers.CannotWrite):
-            raise
-        except Exception as error:
-            raise Failed(explain(error)) from None
+        write_answer(relation, form, output)
 
 
 def _say(line):

@@ -111,8 +111,8 @@ def explain(error):
     return said(" ".join(lines[:place]))
 
 
-def _answer(tables, query, form, output):
-    relation = ask(tables, query)
+def write_answer(relation, form, output):
+    """Writes the rows of a relation; of none (None) nothing. Raises Failed, OSError, CannotWrite."""
     if relation is None:
         return
     try:
@@ -156,7 +156,7 @@ def _run(args):
         if query is None:
             query = sys.stdin.read() if sys.stdin else ""
         with output_of(args.output, form) as output:
-            _answer(tables, query, form, output)
+            write_answer(ask(tables, query), form, output)
         return status
 
 

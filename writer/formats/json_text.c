@@ -298,3 +298,19 @@ size_t xf_unescape(struct xf_text string, char *out, size_t room)
 	*o = '\0';
 	return (size_t)(o - out);
 }
+
+void xf_take_integer(struct xf_text object, const char *name, int64_t *field)
+{
+	int64_t value;
+
+	if (xf_integer(xf_find(object, name), &value))
+		*field = value;
+}
+
+void xf_take_text(struct xf_text object, const char *name, char *field, size_t room)
+{
+	struct xf_text value = xf_find(object, name);
+
+	if (xf_is_string(value))
+		(void)xf_unescape(value, field, room);
+}

@@ -111,4 +111,9 @@ bool xf_integer(struct xf_text value, int64_t *ret);
  */
 bool xf_nanoseconds(struct xf_text value, int64_t *ret);
 
+/* What the object's member is, where it has one that is an integer, or a string; else nothing
+ * changes. */
+void xf_take_integer(struct xf_text object, const char *name, int64_t *field);
+void xf_take_text(struct xf_text object, const char *name, char *field, size_t room);
+
 #endif
