@@ -25,8 +25,7 @@ static const struct {
 	{ "sycl.experimental.mem_alloc",
 	  { XPTI_BEGIN(XPTI_ALLOC), XPTI_END(XPTI_ALLOC), XPTI_BEGIN(XPTI_RELEASE),
 	    XPTI_END(XPTI_RELEASE) } },
-	{ "ur.call",
-	  { XPTI_BEGIN(XPTI_FUNCTION_WITH_ARGS), XPTI_END(XPTI_FUNCTION_WITH_ARGS) } },
+	{ "ur.call", { XPTI_BEGIN(XPTI_FUNCTION_WITH_ARGS), XPTI_END(XPTI_FUNCTION_WITH_ARGS) } },
 };
 
 static void keep_nothing(uint16_t type, const struct xpti_event *parent,
