@@ -1,18 +1,14 @@
 """xstrace --open, xstrace-open: a server for one trace, and the UI that reads it."""
 
-import fcntl
 import importlib.util
 import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
-import tempfile
 import urllib.error
 import urllib.request
-from pathlib import Path
 
 import pytest
 

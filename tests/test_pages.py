@@ -1,5 +1,6 @@
 """The cookbook and the tours: each command is run, and what they say is printed is printed (tests/pages.py)."""
 
+import os
 import re
 import subprocess
 
@@ -51,21 +52,27 @@ def test_tour(page, prefix, tmp_path):
         pytest.skip(", ".join(left_out))
 
 
+AFTERWARDS = """
+./train.py
+xstrace --doctor ./train.py
+cc saves_itself.c $(pkg-config --cflags --libs xstrace)
+./a.out
+"""
+
+
 @needs_clients
 def test_getting_it(tmp_path):
     """As the tours say it is installed, in a clone and a home of its own; then it works."""
     clone, home = tmp_path / "xstrace", tmp_path / "home"
     subprocess.run([ROOT / "packaging/tree", clone], check=True)
     home.mkdir()
-    lines = [block.text for page in (DOCS / "tours/README.md", DOCS / "tours/LIBRARY.md") for part in sections(page)
-             for block in part.blocks if block.title == IN_A_CLONE]  # fmt: skip
-    # the last page's come before the directory is left
-    script = "\n".join([lines[0], lines[2], lines[1], "./train.py && xstrace --doctor ./train.py && pkg-config --exists xstrace && cc saves_itself.c $(pkg-config --cflags --libs xstrace) && ./a.out"])
-    done = subprocess.run(
-        ["bash", "-eu", "-c", script], cwd=clone, env={"HOME": str(home), "PATH": "/usr/bin:/bin"}, capture_output=True, text=True, timeout=600
-    )
+    tours = (sections(DOCS / f"tours/{name}.md") for name in ("README", "LIBRARY"))
+    (get, leave), (library,) = ([b.text for part in parts for b in part.blocks if b.title == IN_A_CLONE] for parts in tours)
+    env = {"HOME": str(home), "PATH": "/usr/bin:/bin", **{name: value for name, value in os.environ.items() if name.startswith("PIP_")}}
+    words = ["bash", "-eu", "-c", get + library + leave + AFTERWARDS]
+    done = subprocess.run(words, cwd=clone, env=env, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "xstrace works here." in done.stdout and "events" in done.stdout
+    assert "xstrace works here." in done.stdout and "3 events" in done.stdout
 
 
 # ---- the pages themselves ----

@@ -23,7 +23,9 @@ static void uneven(void)
 
 int main(int argc, char **argv)
 {
-	omp_set_schedule(argc > 1 && strcmp(argv[1], "dynamic") == 0 ? omp_sched_dynamic : omp_sched_static, 0);
+	omp_set_schedule(argc > 1 && strcmp(argv[1], "dynamic") == 0 ? omp_sched_dynamic
+								     : omp_sched_static,
+			 0);
 	for (int i = 0; i < 10; i++)
 		uneven();
 	printf("done\n");

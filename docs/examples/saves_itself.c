@@ -28,7 +28,8 @@ int main(void)
 		xstrace_counter("residual", 1.0 / (1 + i));
 		printf("%.3f\n", solve(100000 * (i + 1)));
 	}
-	if (xstrace_stop(&trace) == XSTRACE_OK) { /* XSTRACE_JOINED: it is in the launcher's trace */
+	if (xstrace_stop(&trace) ==
+	    XSTRACE_OK) { /* XSTRACE_JOINED: it is in the launcher's trace */
 		printf("%zu events\n", xstrace_trace_count(trace));
 		xstrace_trace_save(trace, "mine.json");
 	}

@@ -58,7 +58,8 @@ static void launch(void)
 {
 	size_t items = ITEMS;
 
-	check(clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &items, NULL, 0, NULL, NULL), "launch");
+	check(clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &items, NULL, 0, NULL, NULL),
+	      "launch");
 	clFlush(queue);
 }
 
@@ -95,7 +96,8 @@ static void waits(void)
 static void copies(void)
 {
 	for (int i = 0; i < n; i++) {
-		check(clEnqueueWriteBuffer(queue, data, CL_TRUE, 0, bytes, host, 0, NULL, NULL), "write");
+		check(clEnqueueWriteBuffer(queue, data, CL_TRUE, 0, bytes, host, 0, NULL, NULL),
+		      "write");
 		launch();
 	}
 }

@@ -32,7 +32,8 @@ def navigation(text):
         for name, path in ENTRY.findall(body):
             if path not in seen:
                 seen.add(path)
-                pages.append({name.replace("`", ""): OUTSIDE.get(path.removeprefix("../"), path)})
+                name = name.replace("`", "")
+                pages.append({name[0].upper() + name[1:]: OUTSIDE.get(path.removeprefix("../"), path)})
         if title == "Start":
             nav[0]["Start"][1:1] = pages
         else:
