@@ -7,6 +7,8 @@
     <!-- claim: REGEX :: A..B --> and what REGEX's group finds in it is a number from A to B
 
 A line that ends in "# until Ctrl-C" is interrupted after a while. No other code is allowed in such a page.
+
+    tests/pages.py docs/COOKBOOK.md     runs a page and writes the numbers that were printed into it: none is made up
 """
 
 import contextlib
@@ -16,6 +18,8 @@ import os
 import re
 import shutil
 import subprocess
+import sys
+import tempfile
 from collections import namedtuple
 from pathlib import Path
 
@@ -26,6 +30,8 @@ from others import CLIENTS, lacks, the_port_of_perfetto
 FENCE = re.compile(r"^```(\w*)(?: title=\"([^\"]+)\")?\n(.*?)^```$|^<!-- claim: (.*?) :: (\S+)\.\.(\S+) -->$", re.M | re.S)
 NUMBER = r"[+-]?\d[\d,]*(?:\.\d+)?"
 UNIT = r"(?:ns|us|ms|s|GB/s|MB/s|B|KB|MB|GB)"
+NUMBER_UNIT = rf"{NUMBER}(?: {UNIT})?"
+PIECES = rf"(\w+\.py:\d+|(?<![\w.]){NUMBER}(?: {UNIT}\b)?|…|\s+)"
 UNTIL = "# until Ctrl-C"
 IN_A_CLONE = "in a clone"
 SECONDS_OPEN = 3  # of a line that ends by Ctrl-C
@@ -53,8 +59,16 @@ def sections(page):
 
 def pattern(line):
     """A line of a page as an expression: numbers are any numbers, units any of their kind, "…" anything; places in Python are exact."""
-    pieces = re.split(rf"(\w+\.py:\d+|(?<![\w.]){NUMBER}(?: {UNIT}\b)?|…|\s+)", line.strip())
+    pieces = re.split(PIECES, line.strip())
     return re.compile("".join(map(piece_pattern, pieces)) + "$")
+
+
+def with_numbers_of(line, printed):
+    """The page's line with the numbers of the line that was printed; what "…" stands for stays left out."""
+    pieces = re.split(PIECES, plain(line))
+    grouped = "".join(f"({piece_pattern(piece)})" for piece in pieces)
+    found = re.match(grouped + "$", printed)
+    return "".join(new if re.fullmatch(NUMBER_UNIT, old) else old for old, new in zip(pieces, found.groups()))
 
 
 def piece_pattern(piece):
@@ -62,7 +76,7 @@ def piece_pattern(piece):
         return ".*"
     if piece.isspace():
         return " ?" if not piece.strip() else piece
-    if re.fullmatch(rf"{NUMBER}(?: {UNIT})?", piece):
+    if re.fullmatch(NUMBER_UNIT, piece):
         return NUMBER + (rf" {UNIT}" if " " in piece else "")
     return re.escape(piece)
 
@@ -80,6 +94,18 @@ def not_printed(expected, output):
             if not any(wanted.match(printed) for printed in lines):
                 return line
     return None
+
+
+def updated(expected, output):
+    """The same text with the numbers of this output."""
+    lines, made = iter([plain(line) for line in output.splitlines()]), []
+    for line in expected.splitlines():
+        wanted = pattern(plain(line))
+        shown = line.strip() not in ("", "…")
+        printed = next((printed for printed in lines if wanted.match(printed)), None) if shown else None
+        assert printed or not shown, f"not printed: {line}\n{output}"
+        made.append(with_numbers_of(line, printed) if shown else line)
+    return "".join(f"{line}\n" for line in made)
 
 
 def wrong_claim(block, output):
@@ -199,3 +225,31 @@ class Reader:
 def interrupted(line):
     command = line.removesuffix(UNTIL)
     return f"timeout -s INT -k 20 {SECONDS_OPEN} {command} || [ $? = 124 ]"
+
+
+def update(page, prefix, folder):
+    """Follows the page and writes what was printed into it; parts that cannot be run here stay as they are, and a line says so."""
+    text, reader, printed = page.read_text(), Reader(folder, prefix), None
+    for part in sections(page):
+        reason = missing("".join(block.text for block in part.blocks if block.kind == "sh"))
+        if reason:
+            print(f"{page.name}, {part.title}: not run, {reason}", file=sys.stderr)
+            continue
+        body = part.text
+        for block in part.blocks:
+            if block.kind == "sh" and block.title != IN_A_CLONE:
+                printed = reader.run(block.text)
+            elif block.kind == "text":
+                body = body.replace(f"```text\n{block.text}```", f"```text\n{updated(block.text, printed)}```", 1)
+            elif block.kind == "claim":
+                assert wrong_claim(block, printed) is None, wrong_claim(block, printed)
+            elif block.title and block.kind != "sh":
+                (reader.home / block.title).write_text(block.text)
+        text = text.replace(part.text, body, 1)
+    page.write_text(text)
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:]:
+        with tempfile.TemporaryDirectory(prefix="xstrace-pages-") as made:
+            update(Path(name).resolve(), installed(Path(made, "installed")), Path(made))

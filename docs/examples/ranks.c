@@ -28,7 +28,7 @@ int main(int argc, char **argv)
 	next = (rank + 1) % size;
 	before = (rank + size - 1) % size;
 	for (int step = 0; step < steps; step++) {
-		compute(rank == slow ? 12 : 2);
+		compute(rank == slow ? 30 : 2);
 		MPI_Sendrecv(&mine, 1, MPI_DOUBLE, next, 7, &got, 1, MPI_DOUBLE, before, 7,
 			     MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 		MPI_Allreduce(&mine, &sum, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
