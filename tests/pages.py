@@ -73,11 +73,11 @@ def with_numbers_of(line, printed):
 
 def piece_pattern(piece):
     if piece == "…":
-        return ".*"
+        return ".*?"
     if piece.isspace():
         return " ?" if not piece.strip() else piece
     if re.fullmatch(NUMBER_UNIT, piece):
-        return NUMBER + (rf" {UNIT}" if " " in piece else "")
+        return rf"(?<![\d.,]){NUMBER}(?![\d])" + (rf" {UNIT}" if " " in piece else "")
     return re.escape(piece)
 
 

@@ -11,7 +11,7 @@
 
 static void work(int units)
 {
-	nanosleep(&(struct timespec){ .tv_nsec = units * 200000L }, NULL);
+	nanosleep(&(struct timespec){ .tv_nsec = units * 1000000L }, NULL);
 }
 
 static void uneven(void)
@@ -26,7 +26,7 @@ int main(int argc, char **argv)
 	omp_set_schedule(argc > 1 && strcmp(argv[1], "dynamic") == 0 ? omp_sched_dynamic
 								     : omp_sched_static,
 			 0);
-	for (int i = 0; i < 10; i++)
+	for (int i = 0; i < 5; i++)
 		uneven();
 	printf("done\n");
 	return 0;

@@ -64,9 +64,9 @@ static void launch(void)
 }
 
 /* stands for work of the host's own */
-static void compute(int ms)
+static void compute(int us)
 {
-	nanosleep(&(struct timespec){ .tv_nsec = ms * 1000000L }, NULL);
+	nanosleep(&(struct timespec){ .tv_nsec = us * 1000L }, NULL);
 }
 
 /* ---- the ways to be slow ---- */
@@ -80,7 +80,7 @@ static void good(void)
 static void idle(void)
 {
 	for (int i = 0; i < n; i++) {
-		compute(3); /* the device has nothing to do meanwhile */
+		compute(3000); /* the device has nothing to do meanwhile */
 		launch();
 	}
 }
@@ -90,6 +90,7 @@ static void waits(void)
 	for (int i = 0; i < n; i++) {
 		launch();
 		clFinish(queue);
+		compute(100); /* looks at the result */
 	}
 }
 
