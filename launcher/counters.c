@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "launcher.h"
+#include "nearest.h"
 #include "text.h"
 
 #define WHAT "--cpu-metrics: "
