@@ -8,6 +8,7 @@ import select
 import shutil
 import struct
 import subprocess
+import sys
 import termios
 import time
 
@@ -17,7 +18,9 @@ from conftest import BUILD, ROOT, XSTRACE
 
 MERGE = BUILD / "merge/xstrace-merge"
 PAGES = BUILD / "scripts"
-TOOLS = ["xstrace", "xstrace-merge", "xstrace-check", "xstrace-summary", "mergetrace.py", "analyzeperfmetrics.py", "roofline.py"]
+PROGRAMS = {"xstrace": XSTRACE, "xstrace-merge": MERGE, "xstrace-tables": BUILD / "tables/xstrace-tables"}
+TOOLS = [*PROGRAMS, *(path.name for path in sorted((ROOT / "scripts").glob("xstrace-*")))]
+TOOLS += ["analyzeperfmetrics.py", "categorize.py", "mergetrace.py", "roofline.py", "summary.py", "uniview.py"]
 
 
 def output(*command, **more):
@@ -26,6 +29,10 @@ def output(*command, **more):
 
 def options_of(text):
     return re.findall(r"^(?:  )?--([\w-]+)", text, re.M)
+
+
+def command_of(tool):
+    return [PROGRAMS[tool]] if tool in PROGRAMS else [sys.executable, ROOT / "scripts" / tool]
 
 
 def topics():
@@ -74,7 +81,7 @@ def test_nothing_is_coloured():
 @pytest.mark.parametrize("tool", TOOLS)
 def test_manual_pages(tool):
     page = PAGES / f"{tool}.1"
-    command = [XSTRACE] if tool == "xstrace" else [MERGE] if tool == "xstrace-merge" else [ROOT / "scripts" / tool]
+    command = command_of(tool)
     shown = (
         output("man", "-l", page, env={**os.environ, "MANWIDTH": "400", "LC_ALL": "C.UTF-8"}) if shutil.which("man") else page.read_text()
     )
