@@ -3,6 +3,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "options.h"
+
 size_t xs_edit_distance(const char *a, const char *b, size_t b_length)
 {
 	size_t row[64], a_length = strlen(a);

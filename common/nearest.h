@@ -6,9 +6,6 @@
 
 #include <stddef.h>
 
-/* Edits (insert, delete, replace) between a and b, which has `b_length` bytes; both are short. */
-size_t xs_edit_distance(const char *a, const char *b, size_t b_length);
-
 /*
  * The name of a table that is most like `name` (`length` bytes); NULL: none is like it. `first` is
  * the name in the first of the table's `count` rows (NULL there: a row without a name), and a row

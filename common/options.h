@@ -160,6 +160,9 @@ void xs_options_copy(struct xs_options *to, const struct xs_options *from);
 int xs_options_parse(struct xs_options *options, int argc, char **argv, int *ret_app, char *error,
 		     size_t error_size);
 
+/* Edits (insert, delete, replace) between a and b, for "did you mean"; both are short. */
+size_t xs_edit_distance(const char *a, const char *b, size_t b_length);
+
 /* "1.5s", "20ms", "500us", "2m", "30" (seconds): in ns. 0 or -EINVAL. */
 int xs_parse_time(const char *text, uint64_t *ret_ns);
 

@@ -6,8 +6,6 @@
 
 #include <string.h>
 
-#include "nearest.h"
-
 /* Options from `before` on, up to the next one's. */
 static const struct topic {
 	const char *before, *word, *heading, *examples;

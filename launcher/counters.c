@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "launcher.h"
-#include "nearest.h"
 #include "text.h"
 
 #define WHAT "--cpu-metrics: "
