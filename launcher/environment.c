@@ -117,11 +117,10 @@ int xs_find_parts(char *library, char *drain)
 #define ODD " :$,"
 
 /*
- * Can nobody but root and this user rename anything on the way to it? `path`: without links. Where
- * all may write, as in /tmp, the sticky bit keeps what is somebody's; but nobody else may write in
- * what is to be `ours`.
+ * Can nobody but root and this user make or rename anything on the way to it? `path`: without
+ * links.
  */
-static bool is_safe(const char *path, bool ours)
+static bool is_safe(const char *path)
 {
 	char part[PATH_MAX];
 	struct stat st;
@@ -129,12 +128,10 @@ static bool is_safe(const char *path, bool ours)
 	for (int length = (int)strlen(path);;) {
 		(void)snprintf(part, sizeof(part), "%.*s", length ? length : 1, path);
 		if (lstat(part, &st) < 0 || !S_ISDIR(st.st_mode) ||
-		    (st.st_uid && st.st_uid != geteuid()) ||
-		    (st.st_mode & 0022 && (ours || !(st.st_mode & S_ISVTX))))
+		    (st.st_uid && st.st_uid != geteuid()) || st.st_mode & 0022)
 			return false;
 		if (!length)
 			return true;
-		ours = false;
 		while (path[--length] != '/')
 			;
 	}
@@ -145,7 +142,7 @@ static bool safe_place(const char *base, const char *below, char *place)
 {
 	char path[PATH_MAX + 32];
 
-	if (!base || !realpath(base, place) || !is_safe(place, false))
+	if (!base || !realpath(base, place) || !is_safe(place))
 		return false;
 	(void)snprintf(path, sizeof(path), "%s%s", place, below);
 	for (char *at = path + strlen(place); (at = strchr(at + 1, '/'));) { /* .cache, too */
@@ -155,7 +152,7 @@ static bool safe_place(const char *base, const char *below, char *place)
 	}
 	(void)mkdir(path, 0700);
 	return realpath(path, place) && !strpbrk(place, ODD) && strlen(place) < PATH_MAX - 64 &&
-	       is_safe(place, true);
+	       is_safe(place);
 }
 
 /* FNV-1a */
@@ -174,19 +171,16 @@ static uint64_t hash(const char *text)
  */
 static int link_to(const char *directory, char *link, size_t size)
 {
-	char below_tmp[32];
-	const struct {
-		const char *base, *below;
-	} places[] = { { getenv("XDG_RUNTIME_DIR"), "/xstrace" },
-		       { getenv("XDG_CACHE_HOME"), "/xstrace" },
-		       { getenv("HOME"), "/.cache/xstrace" },
-		       { "/tmp", below_tmp } };
+	static const struct {
+		const char *variable, *below;
+	} places[] = { { "XDG_RUNTIME_DIR", "/xstrace" },
+		       { "XDG_CACHE_HOME", "/xstrace" },
+		       { "HOME", "/.cache/xstrace" } };
 	char place[PATH_MAX], found[PATH_MAX], fresh[PATH_MAX + 64];
 	ssize_t n;
 
-	(void)snprintf(below_tmp, sizeof(below_tmp), "/xstrace-%u", geteuid());
 	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-		if (!safe_place(places[i].base, places[i].below, place))
+		if (!safe_place(getenv(places[i].variable), places[i].below, place))
 			continue;
 		(void)snprintf(link, size, "%s/%016llx", place,
 			       (unsigned long long)hash(directory));

@@ -83,7 +83,7 @@ def test_constructors(wheel, tmp_path):
 
 @root_only
 def test_a_venv_that_others_may_only_read(wheel, tmp_path):
-    venv = tmp_path / "a venv"
+    venv = tmp_path / "venv"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True)
     pip("--python", venv / "bin/python", "install", "--no-index", wheel)
     trace(venv / "bin", tmp_path / "root")
@@ -107,5 +107,5 @@ def test_an_installation_for_one_user(wheel, tmp_path):
 
 
 def test_a_prefix_such_as_condas(wheel, tmp_path):
-    pip("install", "--no-index", "--ignore-installed", "--prefix", tmp_path / "env", wheel)
-    trace(tmp_path / "env/bin", tmp_path / "out", env={**os.environ, "PYTHONPATH": str(next((tmp_path / "env").rglob("site-packages")))})
+    pip("install", "--no-index", "--ignore-installed", "--prefix", tmp_path / "an env", wheel)
+    trace(tmp_path / "an env/bin", tmp_path / "out", env={**os.environ, "PYTHONPATH": str(next((tmp_path / "an env").rglob("site-packages")))})
