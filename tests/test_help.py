@@ -75,6 +75,21 @@ def test_nothing_is_coloured():
         assert "--output-dir-path" in text and "unknown option --nonsense" in text and "\x1b" not in text
 
 
+@pytest.mark.parametrize("tool", TOOLS)
+def test_a_mistaken_option(tool):
+    """One line, which names the option that was meant, or else says where all are."""
+    name = max(
+        re.findall(
+            r"^ *(?:-\w[^-\n]*, *)?(--[a-z][\w-]*)", output(*command_of(tool), "--help", env={**os.environ, "COLUMNS": "2000"}), re.M
+        ),
+        key=len,
+    )
+    for typed, meant in ((f"{name[:-2]}{name[-1]}{name[-2]}", f"did you mean {name}?"), ("--qqqqqqqq", f"see {tool} --help")):
+        done = subprocess.run([*command_of(tool), typed], capture_output=True, text=True)
+        assert done.returncode in (1, 2, 125) and done.stdout == ""
+        assert done.stderr == f"{tool}: unknown option {typed}; {meant}\n"
+
+
 # ---- manual pages ----
 
 

@@ -30,7 +30,7 @@ def test_the_modulefile(xstrace, installed, tmp_path):  # noqa: F811
     script = f"""module() {{ eval "$({MODULES} bash "$@")"; }}
 before=$(env | sort)
 module load xstrace
-xstrace --version && man -w xstrace-merge && pkg-config --variable=prefix xstrace
+xstrace --version && man -w xstrace-merge && {{ ! command -v pkg-config || pkg-config --exists xstrace; }} && echo found
 xstrace --chrome-itt-logging --output-dir-path {tmp_path}/out "$1" 3
 module unload xstrace
 [ "$before" = "$(env | sort)" ] && echo as before
@@ -40,11 +40,10 @@ module unload xstrace
         ["bash", "--norc", "-c", script, "bash", ROOT / "build/tests/apps/itt_tasks"], env=env, capture_output=True, text=True
     )
     lines = done.stdout.splitlines()
+    assert "found" in lines, done.stdout + done.stderr
     assert lines[0] == f"xstrace {VERSION}" and lines[-1] == "as before", done.stdout + done.stderr
     if shutil.which("man"):
         assert str(installed / "share/man/man1/xstrace-merge.1") in lines
-    if shutil.which("pkg-config"):
-        assert lines[2] and Path(lines[2]).samefile(installed)
     (trace,) = (tmp_path / "out").glob("*.json")
     assert check_trace(trace, strict=True) == []
 
