@@ -103,6 +103,10 @@ def test_manual_pages(tool):
     shown = shown.replace("\\-", "-")
     options = re.findall(r"(?<![\w-])--[a-z][\w-]*", re.sub(r"(?s)Exit status.*", "", output(*command, "--help")))
     assert options and not [name for name in options if name not in shown]
+    if shutil.which("man"):
+        command = ["man", "--warnings", "-l", page]
+        env = {**os.environ, "MANWIDTH": "80", "LC_ALL": "C.UTF-8"}
+        assert subprocess.run(command, env=env, capture_output=True, text=True).stderr == ""
     if shutil.which("mandoc"):
         lint = subprocess.run(["mandoc", "-T", "lint", "-W", "warning", page], capture_output=True, text=True).stdout
         assert [line for line in lint.splitlines() if "missing date" not in line] == []

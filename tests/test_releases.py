@@ -37,6 +37,7 @@ def test_numbers_of_formats():
     page = (ROOT / "docs/RELEASES.md").read_text()
     layout = re.search(r"XS_SHM_VERSION\s+(\d+)u", (ROOT / "common/shm.h").read_text())[1]
     assert f"`XS_SHM_VERSION`, now {layout}" in page
+    assert f"record layout {layout}." in (ROOT / "CHANGELOG.md").read_text()
     trace = re.search(r"trace_format = '(\d+)'", (ROOT / "meson.build").read_text())[1]
     assert f"| trace format | {trace} |" in page
 
