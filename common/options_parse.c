@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "nearest.h"
 #include "options.h"
 #include "ring.h"
 
@@ -21,49 +22,14 @@ static int fail(char *error, size_t size, const char *format, ...)
 	return -EINVAL;
 }
 
-size_t xs_edit_distance(const char *a, const char *b, size_t b_length)
-{
-	size_t row[64], a_length = strlen(a);
-
-	if (b_length >= 64)
-		return SIZE_MAX;
-	for (size_t j = 0; j <= b_length; j++)
-		row[j] = j;
-	for (size_t i = 1; i <= a_length; i++) {
-		size_t diagonal = row[0];
-
-		row[0] = i;
-		for (size_t j = 1; j <= b_length; j++) {
-			size_t replace = diagonal + (a[i - 1] != b[j - 1]);
-
-			diagonal = row[j];
-			if (row[j] > row[j - 1])
-				row[j] = row[j - 1];
-			row[j] = row[j] + 1 < replace ? row[j] + 1 : replace;
-		}
-	}
-	return row[b_length];
-}
-
 static int unknown(const char *name, size_t length, char *error, size_t error_size)
 {
-	const struct xs_option *nearest = NULL;
-	size_t best = SIZE_MAX;
+	const char *nearest = xs_nearest_name(&xs_option_table[0].name, xs_option_count,
+					      sizeof(xs_option_table[0]), name, length);
 
-	for (size_t i = 0; i < xs_option_count; i++) {
-		/* a beginning of a name is nearest to it */
-		size_t d = length >= 3 && !strncmp(xs_option_table[i].name, name, length)
-				   ? 0
-				   : xs_edit_distance(xs_option_table[i].name, name, length);
-
-		if (d < best) {
-			best = d;
-			nearest = &xs_option_table[i];
-		}
-	}
-	if (nearest && best <= length / 2 + 1)
+	if (nearest)
 		return fail(error, error_size, "unknown option --%.*s; did you mean --%s?",
-			    (int)length, name, nearest->name);
+			    (int)length, name, nearest);
 	return fail(error, error_size, "unknown option --%.*s; see xstrace --help", (int)length,
 		    name);
 }

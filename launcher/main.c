@@ -155,6 +155,7 @@ static __attribute__((noinline)) int run_traced(const struct xs_options *options
 	struct made made = { .options = options, .launch = { .directory = -1 } };
 	char library[PATH_MAX], drain[PATH_MAX], **environment;
 	const char *why_not, *judged;
+	enum xs_program kind;
 	int status;
 	bool mpi;
 
@@ -163,14 +164,19 @@ static __attribute__((noinline)) int run_traced(const struct xs_options *options
 		return XS_EXIT_SELF;
 	if (make(&made, all, argv) < 0)
 		return unmake(&made);
-	why_not = xs_program_why_not(xs_program_kind(path, argv, &judged));
+	kind = xs_program_kind(path, argv, &judged);
+	why_not = xs_program_why_not(kind);
 	if (why_not)
-		xs_tell("xstrace: %s %s: it runs, but cannot be traced\n", judged, why_not);
+		xs_tell("xstrace: %s %s: it runs, but %s be traced\n", judged, why_not,
+			kind == XS_PROGRAM_OTHER_CLASS ? "neither it nor what it starts can"
+						       : "cannot");
 	made.launch.control->app_not_traced = why_not != NULL;
 	mpi = want_mpi(options, argv[0]);
 	if (mpi && starts_ranks(argv[0]))
 		warn_launcher(argv[0]);
-	environment = xs_environment(&made.launch, library, mpi);
+	/* its loader would say a line of its own for each library of ours */
+	environment = kind == XS_PROGRAM_OTHER_CLASS ? environ
+						     : xs_environment(&made.launch, library, mpi);
 	status = environment ? xs_run_application(&made.launch, drain, path, argv, environment)
 			     : -ENOMEM;
 	if (status >= 0)

@@ -14,7 +14,7 @@ import re
 import statistics
 import sys
 
-from .cli import behave_like_a_filter, printable, said
+from .cli import Parser, behave_like_a_filter, printable, said
 from .report_tables import Misuse, readings_of
 
 SECTION = re.compile(r"\[\s*(?P<name>[^\]]*?)\s+if\s+(?P<verb>[^\]]*?)\s*\]")
@@ -179,7 +179,7 @@ def summarize_categories(readings, schema, aggregator="mean"):
 def categorize_main(argv=None):
     """categorize.py: 0, or 1 when a file is not as it must be."""
     behave_like_a_filter()
-    parser = argparse.ArgumentParser(prog="categorize.py", description="Makes of a schema in INI the JSON that summary.py takes, too.")
+    parser = Parser(prog="categorize.py", description="Makes of a schema in INI the JSON that summary.py takes, too.")
     parser.add_argument("-v", "--verbose", action="count", default=0, help="write the JSON for people")
     parser.add_argument("--ini", "--input", required=True, metavar="FILE", help="the schema")
     parser.add_argument("--json", "--output", required=True, metavar="FILE", help="where to put the JSON; - for the terminal")
@@ -199,7 +199,7 @@ def categorize_main(argv=None):
 def summary_main(argv=None):
     """summary.py: 0; 1 when a file is not as it must be."""
     behave_like_a_filter()
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="summary.py",
         description="Times and calls of kernels by category, over all processes: of reports (-h -d -r) or of traces.",
         epilog="Example: summary.py --input reports.tgz --schema LLaMA.ini --output sums.json",

@@ -10,12 +10,11 @@ both ends of arrows, the slices that they lie on) are left out.
 
 from __future__ import annotations
 
-import argparse
 import collections
 import sys
 from array import array
 
-from .cli import add_zstd_window, behave_like_a_filter, interruptible, microseconds, printable, put, said, say_unusable
+from .cli import Parser, add_zstd_window, behave_like_a_filter, interruptible, microseconds, printable, put, said, say_unusable
 from .intervals import Intervals
 from .source import ZSTD_WINDOW
 from .trace import TraceError, events_of, open_trace
@@ -505,7 +504,7 @@ def main(argv=None):
     """The command. argv: list of str, default the process's own. Returns the exit status."""
     if argv is None:
         behave_like_a_filter()
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="xstrace-check",
         description="Proves that no viewer can misread a trace (xstrace's, or another tool's).",
         epilog="Exit status: 0 all is well, 1 problems, 2 a file could not be used.",

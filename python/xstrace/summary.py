@@ -6,7 +6,6 @@ is left out.
 
 from __future__ import annotations
 
-import argparse
 import collections
 import datetime
 import re
@@ -15,6 +14,7 @@ import signal
 from array import array
 
 from .cli import (
+    Parser,
     add_zstd_window,
     behave_like_a_filter,
     clip,
@@ -431,7 +431,7 @@ def main(argv=None):
     """The command. argv: list of str, default the process's own. Returns the exit status."""
     if argv is None:
         behave_like_a_filter()
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="xstrace-summary",
         description="Says in ten lines what a trace holds (xstrace's, or another tool's); with --energy, what the "
         "tasks and kernels of a run have cost.",
