@@ -1,0 +1,281 @@
+/*
+ * Looking again and again, for xstrace-attach. Behind what told.c prints:
+ *
+ *	B NS			a look begins, at that time of CLOCK_MONOTONIC
+ *	W TID NAME		what a thread is called, when that is new
+ *	T TID STATE CPU STACK	a thread that has done something since: its state, its ns on
+ *				processors until now, its stack; "-": not known
+ *	X TID			it has ended
+ *	S HELD MISSED MENDED NS LONGEST OWN	the look's cost (struct xs_held), and this
+ *				program's own ns on a processor
+ *	O			there are more threads than are looked at
+ *	A			there is no room for more numbers: this program ends, and is to be
+ *				started again
+ *	E WHY			the process cannot be looked into
+ *
+ * Threads that run, and those that sleep where that does no harm, are held one by one, each for
+ * some 30 us. A thread that traces others does it, and is a new one at each look: with its end the
+ * kernel lets go whoever has not stopped in time.
+ */
+#include <errno.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "stacks.h"
+
+#define STILL	   2  /* seconds for which a look may hold threads; then this program ends */
+#define STUCK	   20 /* seconds that it may take in all */
+#define SHARE_HELD 50 /* a thread stands still for one part of so many, */
+#define SHARE_OWN  20 /* and this program uses one part of so many of a processor */
+#define AGAIN_NS   100000000u /* between two looks at what is mapped */
+#define ROOM	   (600u << 20) /* bytes: libunwind keeps what it has read of each function */
+
+static volatile sig_atomic_t ended;
+
+struct sampling {
+	struct xs_watch watch;
+	struct xs_threads held; /* of this look */
+	struct xs_held cost;
+	struct stat program; /* what it runs: it changes with exec */
+	uint64_t mapped;     /* when its modules were read */
+	bool unknown;	     /* code was found that no module has */
+	int error;
+};
+
+static void end(int number)
+{
+	(void)number;
+	ended = 1;
+}
+
+static uint64_t time_of(clockid_t clock)
+{
+	struct timespec ts;
+
+	(void)clock_gettime(clock, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+/* ---- what is mapped ---- */
+
+static void read_modules(struct sampling *sampling)
+{
+	(void)xs_modules_read(sampling->watch.pid);
+	xs_python_look(sampling->watch.pid);
+	xs_walk_forget();
+	xs_told_forget();
+	xs_memory_forget(true);
+	sampling->mapped = time_of(CLOCK_MONOTONIC);
+	sampling->unknown = false;
+}
+
+static void follow_modules(struct sampling *sampling)
+{
+	struct stat program = { .st_ino = 0 };
+	char path[32];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/exe", sampling->watch.pid);
+	(void)stat(path, &program);
+	if (!sampling->mapped || program.st_ino != sampling->program.st_ino ||
+	    program.st_dev != sampling->program.st_dev ||
+	    (sampling->unknown && time_of(CLOCK_MONOTONIC) - sampling->mapped > AGAIN_NS))
+		read_modules(sampling);
+	sampling->program = program;
+}
+
+/* ---- one look ---- */
+
+static void *visit(void *argument)
+{
+	struct sampling *sampling = argument;
+
+	(void)prctl(PR_SET_TIMERSLACK, 1);
+	xs_threads_visit(&sampling->held, sampling->watch.filtered, &sampling->cost);
+	return NULL;
+}
+
+/* Holds those that are to be held. False: not one could be, and not because it has ended. */
+static bool hold(struct sampling *sampling)
+{
+	struct xs_threads *held = &sampling->held;
+	pthread_t thread;
+	size_t refused = 0;
+
+	held->pid = sampling->watch.pid;
+	held->count = 0;
+	for (size_t i = 0; i < sampling->watch.count; i++) {
+		const struct xs_watched *watched = &sampling->watch.list[i];
+
+		if (watched->look == XS_LOOK_HOLD && !watched->ended)
+			held->list[held->count++] = (struct xs_thread){
+				.tid = watched->tid,
+				.inner = watched->inner,
+				.state = watched->state,
+			};
+	}
+	if (!held->count) {
+		xs_python_list();
+		return true;
+	}
+	(void)alarm(STILL);
+	if (!pthread_create(&thread, NULL, visit, sampling))
+		(void)pthread_join(thread, NULL);
+	(void)alarm(STUCK);
+	for (size_t i = 0; i < held->count; i++)
+		if (held->list[i].error && held->list[i].error != ESRCH) {
+			sampling->error = -held->list[i].error;
+			refused++;
+		}
+	return refused < held->count;
+}
+
+/* One that sleeps. False: it has woken meanwhile. */
+static bool copy_sleeper(struct sampling *sampling, const struct xs_watched *watched,
+			 struct xs_thread *thread)
+{
+	*thread = (struct xs_thread){ .tid = watched->tid, .inner = watched->inner };
+	thread->registers.rsp = watched->sp;
+	thread->registers.rip = watched->pc;
+	xs_thread_copy_stack(sampling->watch.pid, thread);
+	xs_python_copy_one(thread);
+	return xs_watch_sleeps(&sampling->watch, watched);
+}
+
+static void take_stack(struct sampling *sampling, struct xs_watched *watched,
+		       struct xs_thread *thread)
+{
+	watched->stack = xs_told_stack(thread);
+	sampling->unknown |= thread->copied && !xs_module_is_code(thread->registers.rip);
+}
+
+static void tell(struct xs_watched *watched)
+{
+	if (!watched->named) {
+		printf("W %d ", watched->tid);
+		xs_print_text(watched->name, "\n");
+		watched->named = true;
+	}
+	printf("T %d %c %llu ", watched->tid, watched->state, (unsigned long long)watched->cpu);
+	if (watched->stack == XS_NO_STACK)
+		puts("-");
+	else
+		printf("%u\n", watched->stack);
+}
+
+static void take_all(struct sampling *sampling)
+{
+	size_t next = 0;
+
+	for (size_t i = 0; i < sampling->watch.count; i++) {
+		struct xs_watched *watched = &sampling->watch.list[i];
+		struct xs_thread *thread, sleeper;
+
+		if (watched->ended) {
+			printf("X %d\n", watched->tid);
+			continue;
+		}
+		if (watched->look == XS_LOOK_HOLD) {
+			thread = &sampling->held.list[next++];
+			take_stack(sampling, watched, thread);
+			xs_thread_forget(thread);
+		} else if (watched->look == XS_LOOK_ASLEEP) {
+			if (copy_sleeper(sampling, watched, &sleeper))
+				take_stack(sampling, watched, &sleeper);
+			else
+				watched->sp = 0; /* to be looked at again */
+			xs_thread_forget(&sleeper);
+		}
+		if (watched->changed)
+			tell(watched);
+	}
+}
+
+/* False: there is nothing more to be had. */
+static bool look(struct sampling *sampling)
+{
+	uint64_t own = time_of(CLOCK_PROCESS_CPUTIME_ID);
+
+	xs_memory_forget(false);
+	follow_modules(sampling);
+	printf("B %llu\n", (unsigned long long)time_of(CLOCK_MONOTONIC));
+	if (!xs_watch_look(&sampling->watch))
+		return false;
+	sampling->cost = (struct xs_held){ 0 };
+	if (!hold(sampling))
+		return false;
+	take_all(sampling);
+	xs_watch_sweep(&sampling->watch);
+	own = time_of(CLOCK_PROCESS_CPUTIME_ID) - own;
+	printf("S %u %u %u %llu %llu %llu\n", sampling->cost.threads, sampling->cost.missed,
+	       sampling->cost.mended, (unsigned long long)sampling->cost.ns,
+	       (unsigned long long)sampling->cost.longest, (unsigned long long)own);
+	return !fflush(stdout);
+}
+
+/* ns until the next look: as asked for, or longer where that would cost too much. */
+static uint64_t pause_for(const struct sampling *sampling, uint64_t interval, uint64_t own)
+{
+	uint64_t held = sampling->cost.threads ? sampling->cost.ns / sampling->cost.threads : 0;
+
+	if (interval < held * SHARE_HELD)
+		interval = held * SHARE_HELD;
+	if (interval < own * SHARE_OWN)
+		interval = own * SHARE_OWN;
+	return interval < 1000000000u ? interval : 1000000000u;
+}
+
+static bool is_full(void)
+{
+	struct rusage usage;
+
+	return xs_told_full() ||
+	       (!getrusage(RUSAGE_SELF, &usage) && usage.ru_maxrss > (long)(ROOM >> 10));
+}
+
+int xs_sample(pid_t pid, uint64_t interval)
+{
+	static struct sampling sampling;
+	const struct sigaction action = { .sa_handler = end };
+	uint64_t next = time_of(CLOCK_MONOTONIC), own, spent;
+	bool more = false;
+	int error = xs_watch_open(&sampling.watch, pid);
+
+	(void)sigaction(SIGTERM, &action, NULL);
+	(void)mallopt(M_MMAP_THRESHOLD, 1 << 20); /* stacks' room is used again, */
+	(void)mallopt(M_TRIM_THRESHOLD, 64 << 20); /* and not given back to the kernel each time */
+	sampling.held.list = calloc(XS_THREADS_MAX, sizeof(*sampling.held.list));
+	if (error < 0 || !sampling.held.list)
+		return error < 0 ? error : -ENOMEM;
+	while (!ended) {
+		struct timespec until;
+
+		own = time_of(CLOCK_PROCESS_CPUTIME_ID);
+		(void)alarm(STUCK);
+		if (!look(&sampling))
+			return sampling.error;
+		spent = time_of(CLOCK_PROCESS_CPUTIME_ID) - own;
+		if (sampling.watch.more && !more)
+			puts("O");
+		more = sampling.watch.more;
+		if (is_full()) {
+			puts("A");
+			return 0;
+		}
+		next += pause_for(&sampling, interval, spent);
+		if (next < time_of(CLOCK_MONOTONIC))
+			next = time_of(CLOCK_MONOTONIC);
+		until.tv_sec = (time_t)(next / 1000000000u);
+		until.tv_nsec = (long)(next % 1000000000u);
+		(void)alarm(0);
+		(void)clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
+	}
+	return 0;
+}
