@@ -107,7 +107,7 @@ void at_threads_fini(struct at_threads *threads);
 
 /* What looking has cost. */
 struct at_cost {
-	uint64_t looks, held, missed, mended, held_ns, longest_ns, own_ns;
+	uint64_t looks, samples, held, missed, mended, held_ns, longest_ns, own_ns;
 	uint64_t first, last; /* ns of the trace */
 	bool more_threads;
 };

@@ -102,14 +102,15 @@ static void begin_look(struct attach *attach, const char *rest)
 		attach->cost.first = attach->now;
 }
 
-/* "HELD MISSED MENDED NS LONGEST OWN" */
+/* "HELD MISSED MENDED NS LONGEST OWN SAMPLES" */
 static void end_look(struct attach *attach, const char *rest)
 {
-	unsigned long long held = 0, missed = 0, mended = 0, ns = 0, longest = 0, own = 0;
+	unsigned long long held = 0, missed = 0, mended = 0, ns = 0, longest = 0, own = 0, samples = 0;
 	struct at_cost *cost = &attach->cost;
 
-	(void)sscanf(rest, "%llu %llu %llu %llu %llu %llu", &held, &missed, &mended, &ns, &longest,
-		     &own);
+	(void)sscanf(rest, "%llu %llu %llu %llu %llu %llu %llu", &held, &missed, &mended, &ns,
+		     &longest, &own, &samples);
+	cost->samples += samples;
 	cost->held += held;
 	cost->missed += missed;
 	cost->mended += mended;
@@ -351,6 +352,7 @@ static void tell_cost(struct attach *attach)
 	const struct xs_about facts[] = {
 		{ "sampled", at_name(&attach->stacks, "from outside: times are those of looks"), 0 },
 		{ "looks", 0, cost->looks },
+		{ "perf_samples", 0, cost->samples },
 		{ "held", 0, cost->held },
 		{ "held_ns", 0, cost->held_ns },
 		{ "longest_held_ns", 0, cost->longest_ns },

@@ -259,12 +259,13 @@ static void print_head(struct at_threads *threads, struct xs_report *report,
 	xs_timing_title(threads->process, report, "Samples", "\n");
 	xs_report_print(report,
 			"%llu looks in %.2f s, %.1f ms apart; all times are those between looks\n"
-			"what it has cost: threads stood still %llu times, for %.0f us on average "
-			"and %.2f ms at most, %.2f %% of one thread's time; looking took %.1f %% "
-			"of a processor\n",
+			"what it has cost: %llu times the kernel copied where a running thread "
+			"was (perf); %llu times a thread was held, for %.0f us on average and "
+			"%.2f ms at most, together %.2f %% of a thread's time; looking took "
+			"%.1f %% of a processor\n",
 			(ull)cost->looks, (double)span / 1e9,
 			cost->looks > 1 ? (double)span / 1e6 / (double)(cost->looks - 1) : 0.0,
-			(ull)cost->held,
+			(ull)cost->samples, (ull)cost->held,
 			cost->held ? (double)cost->held_ns / 1e3 / (double)cost->held : 0.0,
 			(double)cost->longest_ns / 1e6,
 			percent(cost->held_ns, span * (threads->count ? threads->count : 1)),

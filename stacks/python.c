@@ -22,7 +22,7 @@ static int read_now(void *data, uint64_t address, void *to, size_t bytes)
 	return process_vm_readv(pid, &here, 1, &there, 1, 0) == (ssize_t)bytes ? 0 : -EFAULT;
 }
 
-void xs_python_look(pid_t pid)
+bool xs_python_look(pid_t pid)
 {
 	const struct xs_module *module;
 
@@ -35,6 +35,7 @@ void xs_python_look(pid_t pid)
 			found = !xs_python_find(&python, read_now, (void *)(intptr_t)pid,
 						module->start);
 	}
+	return found;
 }
 
 static struct xs_python_thread list[XS_THREADS_MAX];

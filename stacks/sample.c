@@ -6,15 +6,15 @@
  *	T TID STATE CPU STACK	a thread that has done something since: its state, its ns on
  *				processors until now, its stack; "-": not known
  *	X TID			it has ended
- *	S HELD MISSED MENDED NS LONGEST OWN	the look's cost (struct xs_held), and this
- *				program's own ns on a processor
+ *	S HELD MISSED MENDED NS LONGEST OWN SAMPLES	the look's cost (struct xs_held), this
+ *				program's own ns on a processor, samples of perf
  *	O			there are more threads than are looked at
  *	A			there is no room for more numbers: this program ends, and is to be
  *				started again
  *	E WHY			the process cannot be looked into
  *
- * Threads that run, and those that sleep where that does no harm, are held one by one, each for
- * some 30 us. A thread that traces others does it, and is a new one at each look: with its end the
+ * Threads that run are sampled by perf (perf.c), where that is allowed and they do nothing in
+ * Python. Others that run, and those that sleep where that does no harm, are held one by one. A thread that traces others does it, and is a new one at each look: with its end the
  * kernel lets go whoever has not stopped in time.
  */
 #include <errno.h>
@@ -35,6 +35,7 @@
 #define STUCK	   20 /* seconds that it may take in all */
 #define SHARE_HELD 50 /* a thread stands still for one part of so many, */
 #define SHARE_OWN  20 /* and this program uses one part of so many of a processor */
+#define PRIORITY   -15
 #define AGAIN_NS   100000000u /* between two looks at what is mapped */
 #define ROOM	   (600u << 20) /* bytes: libunwind keeps what it has read of each function */
 
@@ -47,6 +48,9 @@ struct sampling {
 	struct stat program; /* what it runs: it changes with exec */
 	uint64_t mapped;     /* when its modules were read */
 	bool unknown;	     /* code was found that no module has */
+	bool python;	     /* its frames are read while a thread stands still */
+	uint64_t period;     /* of perf's samples, ns */
+	uint64_t samples;    /* of those, in this look */
 	int error;
 };
 
@@ -69,7 +73,7 @@ static uint64_t time_of(clockid_t clock)
 static void read_modules(struct sampling *sampling)
 {
 	(void)xs_modules_read(sampling->watch.pid);
-	xs_python_look(sampling->watch.pid);
+	sampling->python = xs_python_look(sampling->watch.pid);
 	xs_walk_forget();
 	xs_told_forget();
 	xs_memory_forget(true);
@@ -93,6 +97,18 @@ static void follow_modules(struct sampling *sampling)
 
 /* ---- one look ---- */
 
+/* Is it sampled as it runs, so that it need not be held? */
+static bool has_perf(struct sampling *sampling, struct xs_watched *watched)
+{
+	if (sampling->python || watched->state != 'R')
+		return false;
+	if (!watched->perf && !watched->no_perf) {
+		watched->perf = xs_perf_open(watched->tid, sampling->period);
+		watched->no_perf = !watched->perf;
+	}
+	return watched->perf;
+}
+
 static void *visit(void *argument)
 {
 	struct sampling *sampling = argument;
@@ -112,19 +128,24 @@ static bool hold(struct sampling *sampling)
 	held->pid = sampling->watch.pid;
 	held->count = 0;
 	for (size_t i = 0; i < sampling->watch.count; i++) {
-		const struct xs_watched *watched = &sampling->watch.list[i];
+		struct xs_watched *watched = &sampling->watch.list[i];
 
-		if (watched->look == XS_LOOK_HOLD && !watched->ended)
-			held->list[held->count++] = (struct xs_thread){
+		if (watched->look != XS_LOOK_HOLD || watched->ended)
+			continue;
+		if (has_perf(sampling, watched)) {
+			watched->look = XS_LOOK_PERF;
+			continue;
+		}
+		/* it wakes to stop, and wakes again to go on */
+		watched->grace = watched->state == 'R' ? 0 : 2;
+		held->list[held->count++] = (struct xs_thread){
 				.tid = watched->tid,
 				.inner = watched->inner,
 				.state = watched->state,
 			};
 	}
-	if (!held->count) {
-		xs_python_list();
+	if (!held->count)
 		return true;
-	}
 	(void)alarm(STILL);
 	if (!pthread_create(&thread, NULL, visit, sampling))
 		(void)pthread_join(thread, NULL);
@@ -137,23 +158,41 @@ static bool hold(struct sampling *sampling)
 	return refused < held->count;
 }
 
-/* One that sleeps. False: it has woken meanwhile. */
-static bool copy_sleeper(struct sampling *sampling, const struct xs_watched *watched,
-			 struct xs_thread *thread)
-{
-	*thread = (struct xs_thread){ .tid = watched->tid, .inner = watched->inner };
-	thread->registers.rsp = watched->sp;
-	thread->registers.rip = watched->pc;
-	xs_thread_copy_stack(sampling->watch.pid, thread);
-	xs_python_copy_one(thread);
-	return xs_watch_sleeps(&sampling->watch, watched);
-}
-
-static void take_stack(struct sampling *sampling, struct xs_watched *watched,
+static bool take_stack(struct sampling *sampling, struct xs_watched *watched,
 		       struct xs_thread *thread)
 {
-	watched->stack = xs_told_stack(thread);
+	bool cut;
+
+	watched->stack = xs_told_stack(thread, &cut);
 	sampling->unknown |= thread->copied && !xs_module_is_code(thread->registers.rip);
+	return !cut;
+}
+
+/* One that sleeps is left alone, unless the way to its callers needs registers that are not known. */
+static void take_sleeper(struct sampling *sampling, struct xs_watched *watched)
+{
+	struct xs_thread thread = { .tid = watched->tid, .inner = watched->inner };
+
+	thread.registers.rsp = watched->sp;
+	thread.registers.rip = watched->pc;
+	xs_thread_copy_stack(sampling->watch.pid, &thread);
+	xs_python_copy_one(&thread);
+	if (!xs_watch_sleeps(&sampling->watch, watched)) {
+		watched->sp = 0; /* it has woken meanwhile, and is to be looked at again */
+		watched->stack = XS_NO_STACK;
+	} else if (!take_stack(sampling, watched, &thread) && watched->can_be_held) {
+		watched->look = XS_LOOK_HOLD;
+	}
+	xs_thread_forget(&thread);
+}
+
+static void take_sleepers(struct sampling *sampling)
+{
+	xs_python_list();
+	for (size_t i = 0; i < sampling->watch.count; i++)
+		if (sampling->watch.list[i].look == XS_LOOK_ASLEEP &&
+		    !sampling->watch.list[i].ended)
+			take_sleeper(sampling, &sampling->watch.list[i]);
 }
 
 static void tell(struct xs_watched *watched)
@@ -163,11 +202,29 @@ static void tell(struct xs_watched *watched)
 		xs_print_text(watched->name, "\n");
 		watched->named = true;
 	}
+	watched->told = watched->state;
 	printf("T %d %c %llu ", watched->tid, watched->state, (unsigned long long)watched->cpu);
 	if (watched->stack == XS_NO_STACK)
 		puts("-");
 	else
 		printf("%u\n", watched->stack);
+}
+
+/*
+ * Where it was found since the last look; if it was not, it may be where it was. Of one that sleeps
+ * by now, samples are thrown away.
+ */
+static void take_sample(struct sampling *sampling, struct xs_watched *watched)
+{
+	struct xs_thread thread = { .tid = watched->tid };
+	uint32_t samples = xs_perf_take(watched->perf, &thread);
+
+	sampling->samples += samples;
+	if (watched->state == 'R' && samples)
+		(void)take_stack(sampling, watched, &thread);
+	else if (watched->state == 'R' && watched->told != 'R')
+		watched->stack = XS_NO_STACK;
+	xs_thread_forget(&thread);
 }
 
 static void take_all(struct sampling *sampling)
@@ -176,7 +233,7 @@ static void take_all(struct sampling *sampling)
 
 	for (size_t i = 0; i < sampling->watch.count; i++) {
 		struct xs_watched *watched = &sampling->watch.list[i];
-		struct xs_thread *thread, sleeper;
+		struct xs_thread *thread;
 
 		if (watched->ended) {
 			printf("X %d\n", watched->tid);
@@ -184,15 +241,12 @@ static void take_all(struct sampling *sampling)
 		}
 		if (watched->look == XS_LOOK_HOLD) {
 			thread = &sampling->held.list[next++];
-			take_stack(sampling, watched, thread);
+			if (thread->copied || watched->state == 'R')
+				(void)take_stack(sampling, watched, thread);
 			xs_thread_forget(thread);
-		} else if (watched->look == XS_LOOK_ASLEEP) {
-			if (copy_sleeper(sampling, watched, &sleeper))
-				take_stack(sampling, watched, &sleeper);
-			else
-				watched->sp = 0; /* to be looked at again */
-			xs_thread_forget(&sleeper);
 		}
+		if (watched->perf && watched->changed)
+			take_sample(sampling, watched);
 		if (watched->changed)
 			tell(watched);
 	}
@@ -209,14 +263,17 @@ static bool look(struct sampling *sampling)
 	if (!xs_watch_look(&sampling->watch))
 		return false;
 	sampling->cost = (struct xs_held){ 0 };
+	take_sleepers(sampling);
 	if (!hold(sampling))
 		return false;
 	take_all(sampling);
 	xs_watch_sweep(&sampling->watch);
 	own = time_of(CLOCK_PROCESS_CPUTIME_ID) - own;
-	printf("S %u %u %u %llu %llu %llu\n", sampling->cost.threads, sampling->cost.missed,
+	printf("S %u %u %u %llu %llu %llu %llu\n", sampling->cost.threads, sampling->cost.missed,
 	       sampling->cost.mended, (unsigned long long)sampling->cost.ns,
-	       (unsigned long long)sampling->cost.longest, (unsigned long long)own);
+	       (unsigned long long)sampling->cost.longest, (unsigned long long)own,
+	       (unsigned long long)sampling->samples);
+	sampling->samples = 0;
 	return !fflush(stdout);
 }
 
@@ -248,9 +305,12 @@ int xs_sample(pid_t pid, uint64_t interval)
 	bool more = false;
 	int error = xs_watch_open(&sampling.watch, pid);
 
+	sampling.period = interval;
 	(void)sigaction(SIGTERM, &action, NULL);
 	(void)mallopt(M_MMAP_THRESHOLD, 1 << 20); /* stacks' room is used again, */
 	(void)mallopt(M_TRIM_THRESHOLD, 64 << 20); /* and not given back to the kernel each time */
+	/* who holds threads is not to wait for a processor; not everybody may say so */
+	(void)setpriority(PRIO_PROCESS, 0, PRIORITY);
 	sampling.held.list = calloc(XS_THREADS_MAX, sizeof(*sampling.held.list));
 	if (error < 0 || !sampling.held.list)
 		return error < 0 ? error : -ENOMEM;

@@ -117,7 +117,7 @@ bool xs_memory_read(uintptr_t address, void *to, size_t size);
 /* ---- python.c ---- */
 
 /* Is there an interpreter in the process? By its modules. */
-void xs_python_look(pid_t pid);
+bool xs_python_look(pid_t pid);
 /* Its threads, as they are now: before the next two. */
 void xs_python_list(void);
 /* While the thread stands still, or sleeps: what it does in Python. */
@@ -151,6 +151,16 @@ size_t xs_walk(const struct xs_thread *thread, uintptr_t *frames, size_t room, b
 /* What is mapped has changed: rules that are kept may be another file's. */
 void xs_walk_forget(void);
 
+/* ---- perf.c: where a thread runs, without holding it ---- */
+
+struct xs_perf;
+/* Begins, with a sample every `period` ns on a processor. NULL: it is not allowed, or too many. */
+struct xs_perf *xs_perf_open(pid_t tid, uint64_t period);
+/* NULL is allowed. */
+void xs_perf_close(struct xs_perf *perf);
+/* How many there are since the last call; of the last one, if any, registers and stack. */
+uint32_t xs_perf_take(struct xs_perf *perf, struct xs_thread *thread);
+
 /* ---- watch.c: the threads of a process over time ---- */
 
 struct xs_watched {
@@ -163,9 +173,14 @@ struct xs_watched {
 	int call; /* the system call that it sleeps in; -1: none, or not known */
 	uintptr_t sp, pc; /* there */
 	bool seen, ended, changed; /* in this look */
+	bool can_be_held;	   /* it sleeps in a call that begins anew */
 	bool named;		   /* its name has been told */
-	enum xs_look { XS_LOOK_NONE, XS_LOOK_ASLEEP, XS_LOOK_HOLD } look; /* what is to be done */
+	/* what is to be done; PERF: in place of HOLD */
+	enum xs_look { XS_LOOK_NONE, XS_LOOK_ASLEEP, XS_LOOK_HOLD, XS_LOOK_PERF } look;
 	uint32_t stack; /* told.c's number of the last one, or XS_NO_STACK */
+	char told;	/* the state that was told with it */
+	struct xs_perf *perf; /* NULL: none yet, or no_perf: it cannot be */
+	bool no_perf;
 };
 #define XS_NO_STACK UINT32_MAX
 
@@ -193,7 +208,7 @@ bool xs_watch_sleeps(const struct xs_watch *watch, const struct xs_watched *thre
 /* ---- told.c ---- */
 
 /* The number of a thread's stack, whose frames and itself are printed when they are new. */
-uint32_t xs_told_stack(const struct xs_thread *thread);
+uint32_t xs_told_stack(const struct xs_thread *thread, bool *ret_cut);
 /* There is no room for more: who reads is to forget all numbers. */
 bool xs_told_full(void);
 /* Modules have changed: addresses mean something else. */

@@ -145,16 +145,16 @@ static uint32_t tell(const uint32_t *list, uint32_t count, uint32_t natives, boo
 	return stack->number;
 }
 
-uint32_t xs_told_stack(const struct xs_thread *thread)
+uint32_t xs_told_stack(const struct xs_thread *thread, bool *ret_cut)
 {
 	uintptr_t addresses[XS_FRAMES_MAX];
 	uint32_t list[LONGEST], count = 0, natives;
-	bool cut;
 	size_t n;
 
+	*ret_cut = false;
 	if (!thread->copied || !make_room())
 		return XS_NO_STACK;
-	n = xs_walk(thread, addresses, XS_FRAMES_MAX, &cut);
+	n = xs_walk(thread, addresses, XS_FRAMES_MAX, ret_cut);
 	for (size_t i = 0; i < n; i++)
 		if ((list[count] = native(addresses[i])) != XS_NO_STACK)
 			count++;
@@ -162,5 +162,5 @@ uint32_t xs_told_stack(const struct xs_thread *thread)
 	for (uint32_t i = 0; i < thread->python_count; i++)
 		if ((list[count] = of_python(&thread->python[i])) != XS_NO_STACK)
 			count++;
-	return count ? tell(list, count, natives, cut || thread->python_more) : XS_NO_STACK;
+	return count ? tell(list, count, natives, *ret_cut || thread->python_more) : XS_NO_STACK;
 }

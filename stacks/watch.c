@@ -2,9 +2,9 @@
  * The threads of a process over time, by /proc alone: none of them is disturbed.
  *
  * A thread that has not been on a processor since the last look is where it was, and nothing more
- * is read of it. One that sleeps tells in which system call and with which stack pointer. Of those
- * calls that the kernel lets begin anew without a trace, the thread can be held once in each sleep,
- * so all of its registers are known; any other sleeper is left alone.
+ * is read of it. One that sleeps tells in which system call and with which stack pointer. Where more
+ * of its registers are needed, it can be held once in each sleep, but only in a call that the kernel
+ * lets begin anew without a trace; any other sleeper is left alone.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -177,6 +177,7 @@ static void look_at_sleeper(const struct xs_watch *watch, struct xs_watched *thr
 	thread->grace = 0;
 	if (!read_call(watch, thread, &call, &sp, &pc)) {
 		thread->look = XS_LOOK_HOLD; /* it has just woken */
+		thread->state = 'R';
 		thread->sp = 0;
 		return;
 	}
@@ -186,10 +187,7 @@ static void look_at_sleeper(const struct xs_watch *watch, struct xs_watched *thr
 	thread->sp = sp;
 	thread->pc = pc;
 	thread->look = XS_LOOK_ASLEEP;
-	if (thread->state == 'S' && !watch->filtered && can_be_held(call)) {
-		thread->look = XS_LOOK_HOLD;
-		thread->grace = 2; /* it wakes to stop, and wakes again to go on */
-	}
+	thread->can_be_held = thread->state == 'S' && !watch->filtered && can_be_held(call);
 }
 
 static bool look_at(const struct xs_watch *watch, struct xs_watched *thread)
@@ -282,9 +280,12 @@ void xs_watch_sweep(struct xs_watch *watch)
 	size_t kept = 0;
 
 	for (size_t i = 0; i < watch->count; i++) {
-		if (!watch->list[i].ended)
+		if (!watch->list[i].ended) {
 			watch->list[kept++] = watch->list[i];
-		else if (watch->list[i].run >= 0)
+			continue;
+		}
+		xs_perf_close(watch->list[i].perf);
+		if (watch->list[i].run >= 0)
 			close(watch->list[i].run);
 	}
 	watch->count = kept;
