@@ -36,7 +36,7 @@ struct at_stack {
 	uint32_t *names; /* string ids, outermost first */
 	uint32_t count;
 	bool cut;	      /* there were callers that are not known */
-	uint64_t ran, waited; /* ns in which threads were seen there */
+	uint64_t ran, waited; /* ns on processors, ns of waiting, of threads seen there */
 };
 
 struct at_stacks {
@@ -79,7 +79,7 @@ struct at_thread {
 	uint32_t stack, depth; /* depth: of `open` */
 	uint64_t since;	       /* ns of the trace: the stack and state are those from then on */
 	uint64_t cpu_first, cpu;
-	uint64_t ran, waited, slices;
+	uint64_t waited, slices;
 	struct at_open *open; /* outermost first */
 };
 

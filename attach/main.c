@@ -98,8 +98,12 @@ static void begin_look(struct attach *attach, const char *rest)
 
 	if (ns > attach->now)
 		attach->now = ns;
-	if (!attach->cost.looks++)
-		attach->cost.first = attach->now;
+	if (attach->cost.looks++)
+		return;
+	attach->cost.first = attach->now;
+	if (attach->run.options->duration)
+		attach->deadline =
+			xs_clock_ns(CLOCK_MONOTONIC) + attach->run.options->duration;
 }
 
 /* "HELD MISSED MENDED NS LONGEST OWN SAMPLES" */
@@ -288,8 +292,7 @@ static int prepare(struct attach *attach, const char *dir)
 	attach->pid = (pid_t)strtol(options->attach, NULL, 10);
 	attach->interval =
 		1000ull * (options->sampling_interval ? options->sampling_interval : INTERVAL_US);
-	attach->deadline = options->duration ? xs_clock_ns(CLOCK_MONOTONIC) + options->duration
-					     : UINT64_MAX;
+	attach->deadline = UINT64_MAX;
 	attach->run.control->consumer.start = xs_pid_start(getpid());
 	*process = (struct xs_process){
 		.run = &attach->run,
@@ -417,10 +420,12 @@ static int sample(struct attach *attach)
 	xs_tell("[INFO] Process %d (%s) is sampled every %g ms; Ctrl-C ends that\n", attach->pid,
 		attach->process.comm, (double)attach->interval / MS);
 	follow(attach);
+	if (!attach->threads.told && !attach->why[0] && !attach->stopping)
+		(void)strcpy(attach->why, "it has just ended");
 	if (attach->why[0])
 		xs_tell("xstrace: --attach %d: %s\n", attach->pid, attach->why);
 	write_all(attach);
-	return attach->threads.told ? 0 : XS_EXIT_SELF;
+	return attach->threads.told || attach->stopping ? 0 : XS_EXIT_SELF;
 }
 
 int main(int argc, char **argv)

@@ -107,16 +107,22 @@ static void show(struct at_threads *threads, struct at_thread *thread, uint64_t 
 		thread->open[thread->depth] = (struct at_open){ names[thread->depth], ns };
 }
 
-/* The time since the last change belongs to what was seen then. */
-static void account(struct at_threads *threads, struct at_thread *thread, uint64_t ns)
+/*
+ * The time since the last change belongs to what was seen then: of a thread that ran, its time on
+ * processors (`cpu`: until now), since it may have waited for one.
+ */
+static void account(struct at_threads *threads, struct at_thread *thread, uint64_t ns, uint64_t cpu)
 {
-	uint64_t time = ns > thread->since ? ns - thread->since : 0;
 	bool ran = thread->state == 'R';
+	uint64_t time = ns > thread->since ? ns - thread->since : 0;
 
+	if (ran)
+		time = cpu > thread->cpu ? cpu - thread->cpu : 0;
 	thread->since = ns;
 	if (thread->state == '?')
 		return;
-	*(ran ? &thread->ran : &thread->waited) += time;
+	if (!ran)
+		thread->waited += time;
 	if (thread->stack == AT_NO_STACK)
 		threads->stacks->omitted += ran ? time : 0;
 	else if (ran)
@@ -164,7 +170,7 @@ void at_threads_seen(struct at_threads *threads, char *rest, uint64_t ns)
 	thread = find_or_make(threads, tid, ns);
 	if (!thread)
 		return;
-	account(threads, thread, ns);
+	account(threads, thread, ns, cpu);
 	if (!thread->cpu_first)
 		thread->cpu_first = cpu;
 	thread->cpu = cpu;
@@ -195,7 +201,7 @@ void at_threads_ended(struct at_threads *threads, char *rest, uint64_t ns)
 
 	if (!thread)
 		return;
-	account(threads, thread, ns);
+	account(threads, thread, ns, thread->cpu);
 	close_from(threads, thread, 0, ns);
 	thread->ended = true;
 }
@@ -207,7 +213,7 @@ void at_threads_pause(struct at_threads *threads, uint64_t ns)
 
 		if (thread->ended)
 			continue;
-		account(threads, thread, ns);
+		account(threads, thread, ns, thread->cpu);
 		close_from(threads, thread, 0, ns);
 		thread->state = '?';
 		thread->stack = AT_NO_STACK;

@@ -29,6 +29,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "python_frames.h"
 #include "stacks.h"
 
 #define STILL	   2  /* seconds for which a look may hold threads; then this program ends */
@@ -97,10 +98,14 @@ static void follow_modules(struct sampling *sampling)
 
 /* ---- one look ---- */
 
-/* Is it sampled as it runs, so that it need not be held? */
+/*
+ * Is it sampled as it runs, so that it need not be held? What one does in Python is seen better
+ * while it stands still. But a program with a filter of system calls might not survive that: if the
+ * thread has just begun to wait, the kernel goes on with restart_syscall().
+ */
 static bool has_perf(struct sampling *sampling, struct xs_watched *watched)
 {
-	if (sampling->python || watched->state != 'R')
+	if (watched->state != 'R' || (sampling->python && !sampling->watch.filtered))
 		return false;
 	if (!watched->perf && !watched->no_perf) {
 		watched->perf = xs_perf_open(watched->tid, sampling->period);
@@ -114,7 +119,7 @@ static void *visit(void *argument)
 	struct sampling *sampling = argument;
 
 	(void)prctl(PR_SET_TIMERSLACK, 1);
-	xs_threads_visit(&sampling->held, sampling->watch.filtered, &sampling->cost);
+	xs_threads_visit(&sampling->held, &sampling->cost);
 	return NULL;
 }
 
@@ -134,6 +139,11 @@ static bool hold(struct sampling *sampling)
 			continue;
 		if (has_perf(sampling, watched)) {
 			watched->look = XS_LOOK_PERF;
+			continue;
+		}
+		if (sampling->watch.filtered) {
+			watched->look = XS_LOOK_NONE;
+			watched->stack = XS_NO_STACK;
 			continue;
 		}
 		/* it wakes to stop, and wakes again to go on */
@@ -211,15 +221,32 @@ static void tell(struct xs_watched *watched)
 }
 
 /*
+ * What it does in Python while it runs: believed if it is twice the same.
+ */
+static void read_python(struct xs_thread *thread)
+{
+	struct xs_thread again = { .copied = true, .inner = thread->inner };
+
+	xs_python_copy_one(thread);
+	xs_python_copy_one(&again);
+	if (thread->python_count != again.python_count || !again.python ||
+	    memcmp(thread->python, again.python, again.python_count * sizeof(*again.python)) != 0)
+		thread->python_count = 0;
+	xs_thread_forget(&again);
+}
+
+/*
  * Where it was found since the last look; if it was not, it may be where it was. Of one that sleeps
  * by now, samples are thrown away.
  */
 static void take_sample(struct sampling *sampling, struct xs_watched *watched)
 {
-	struct xs_thread thread = { .tid = watched->tid };
+	struct xs_thread thread = { .tid = watched->tid, .inner = watched->inner };
 	uint32_t samples = xs_perf_take(watched->perf, &thread);
 
 	sampling->samples += samples;
+	if (watched->state == 'R' && samples && sampling->python)
+		read_python(&thread);
 	if (watched->state == 'R' && samples)
 		(void)take_stack(sampling, watched, &thread);
 	else if (watched->state == 'R' && watched->told != 'R')

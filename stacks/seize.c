@@ -279,27 +279,24 @@ static bool has_signal(pid_t pid, pid_t tid)
 
 /*
  * The thread was running when it was looked at, and has begun a system call just before it was to
- * stop. Most calls begin anew by themselves. The few that would return EINTR, and in a program with
- * a filter of system calls those for which the kernel would call restart_syscall(), are made to
- * begin anew here, as if the thread had come to them that little bit later. Not if a signal has
- * come, too: then the program expects EINTR. Calls that change the mask of signals are left alone.
+ * stop. Most calls begin anew by themselves. The few that would return EINTR are made to begin anew
+ * here, as if the thread had come to them that little bit later. Not if a signal has come, too: then
+ * the program expects EINTR. Calls that change the mask of signals are left alone.
  */
-static bool mend(pid_t pid, const struct xs_thread *thread, bool filtered)
+static bool mend(pid_t pid, const struct xs_thread *thread)
 {
-	static const short failing[] = { SYS_epoll_wait, SYS_semop, SYS_semtimedop,
-					 SYS_io_getevents };
-	static const short restarted[] = { SYS_nanosleep, SYS_clock_nanosleep, SYS_poll,
-					   SYS_futex };
 	const struct user_regs_struct *r = &thread->registers;
-	const bool restart = filtered && (long long)r->rax == -516; /* ERESTART_RESTARTBLOCK */
-	const short *calls = restart ? restarted : failing;
-	bool known = false;
 
-	if (!restart && (long long)r->rax != -EINTR)
+	switch ((long long)r->orig_rax) {
+	case SYS_epoll_wait:
+	case SYS_semop:
+	case SYS_semtimedop:
+	case SYS_io_getevents:
+		break;
+	default:
 		return false;
-	for (size_t i = 0; i < 4; i++)
-		known |= (long long)r->orig_rax == calls[i];
-	if (!known || thread->signal || has_signal(pid, thread->tid))
+	}
+	if ((long long)r->rax != -EINTR || thread->signal || has_signal(pid, thread->tid))
 		return false;
 	/* 2: the bytes of the instruction syscall */
 	return !ptrace(PTRACE_POKEUSER, thread->tid, offsetof(struct user, regs.rax),
@@ -307,13 +304,13 @@ static bool mend(pid_t pid, const struct xs_thread *thread, bool filtered)
 	       !ptrace(PTRACE_POKEUSER, thread->tid, offsetof(struct user, regs.rip), r->rip - 2);
 }
 
-static void let_go(struct xs_threads *threads, struct xs_thread *thread, bool filtered,
-		   uint64_t since, struct xs_held *held)
+static void let_go(struct xs_threads *threads, struct xs_thread *thread, uint64_t since,
+		   struct xs_held *held)
 {
 	uint64_t ns;
 
 	xs_python_copy_one(thread);
-	held->mended += thread->copied && mend(threads->pid, thread, filtered);
+	held->mended += thread->copied && mend(threads->pid, thread);
 	(void)ptrace(PTRACE_DETACH, thread->tid, NULL, (void *)(uintptr_t)thread->signal);
 	thread->seized = false;
 	ns = now() - since;
@@ -323,7 +320,7 @@ static void let_go(struct xs_threads *threads, struct xs_thread *thread, bool fi
 		held->longest = ns;
 }
 
-void xs_threads_visit(struct xs_threads *threads, bool filtered, struct xs_held *held)
+void xs_threads_visit(struct xs_threads *threads, struct xs_held *held)
 {
 	const struct timespec pause = { .tv_nsec = 20000 };
 	uint64_t begin = now(), last = begin;
@@ -341,7 +338,7 @@ void xs_threads_visit(struct xs_threads *threads, bool filtered, struct xs_held 
 			last = now();
 			all &= settle(threads->pid, thread, STACK_ONE);
 			if (thread->held)
-				let_go(threads, thread, filtered, last, held);
+				let_go(threads, thread, last, held);
 		}
 		if (!all && now() - begin > 100000)
 			(void)nanosleep(&pause, NULL);

@@ -66,10 +66,9 @@ struct xs_held {
 };
 /*
  * Holds each thread of threads->list for as long as its registers, its stack and what it does in
- * Python are copied, and no other thread meanwhile. filtered: the program may not call
- * restart_syscall().
+ * Python are copied. It may go on with restart_syscall().
  */
-void xs_threads_visit(struct xs_threads *threads, bool filtered, struct xs_held *held);
+void xs_threads_visit(struct xs_threads *threads, struct xs_held *held);
 /* A thread that sleeps: its stack from thread->registers.rsp on, without holding it. */
 void xs_thread_copy_stack(pid_t pid, struct xs_thread *thread);
 /* Gives back what was copied. */
