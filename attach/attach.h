@@ -45,8 +45,8 @@ struct at_stacks {
 	pid_t pid;
 	struct at_stack *list;
 	uint32_t count, *index, size;
-	char **files;		  /* by their numbers: build id, a blank, the path */
-	struct at_frame *frames;  /* likewise */
+	char **files;		 /* by their numbers: build id, a blank, the path */
+	struct at_frame *frames; /* likewise */
 	uint32_t frame_room;
 	uint32_t *numbers, number_room; /* of the sampler's stacks: ours */
 	uint64_t omitted;		/* ns of stacks for which there was no room */
@@ -75,7 +75,6 @@ struct at_thread {
 	struct xs_track track;
 	pid_t tid;
 	char name[16], state;
-	bool ended;
 	uint32_t stack, depth; /* depth: of `open` */
 	uint64_t since;	       /* ns of the trace: the stack and state are those from then on */
 	uint64_t cpu_first, cpu;
@@ -86,10 +85,14 @@ struct at_thread {
 struct at_threads {
 	struct xs_process *process;
 	struct at_stacks *stacks;
-	struct at_thread **list;
+	struct at_thread **list; /* those that live */
 	uint32_t count, room;
-	bool told; /* sinks are open */
+	struct at_thread **ended; /* the first AT_ENDED_MAX of those that do not */
+	uint32_t ended_count;
+	uint64_t more, more_cpu; /* how many further ones, and their CPU time */
+	bool told;		 /* sinks are open */
 };
+#define AT_ENDED_MAX 4096u
 
 /* A thread was seen: `rest` is "TID STATE CPU STACK". */
 void at_threads_seen(struct at_threads *threads, char *rest, uint64_t ns);
@@ -99,9 +102,10 @@ void at_threads_named(struct at_threads *threads, char *rest, uint64_t ns);
 void at_threads_ended(struct at_threads *threads, char *rest, uint64_t ns);
 /* Nothing is known from here on, until they are seen again. */
 void at_threads_pause(struct at_threads *threads, uint64_t ns);
-/* CPU time of all of them so far, ns; how many live. */
-uint64_t at_threads_cpu(const struct at_threads *threads, uint32_t *ret_alive);
-void at_threads_fini(struct at_threads *threads);
+/* All have ended, or sampling has. */
+void at_threads_end(struct at_threads *threads, uint64_t ns);
+/* CPU time of all of them so far, ns. */
+uint64_t at_threads_cpu(const struct at_threads *threads);
 
 /* ---- report.c ---- */
 

@@ -25,9 +25,10 @@
 #include "title.h"
 
 #define INTERVAL_US 10000u
-#define TURN_MS	    50		/* between two looks at what other shells have asked for */
-#define COUNTERS_NS 100000000u	/* between two values of the counters */
+#define TURN_MS	    50	       /* between two looks at what other shells have asked for */
+#define COUNTERS_NS 100000000u /* between two values of the counters */
 #define MS	    1000000u
+#define PATIENCE_NS 5000000000u /* until a sampler that was asked to end is killed */
 
 struct attach {
 	struct xs_run run;
@@ -39,7 +40,7 @@ struct attach {
 	pid_t pid;
 	uint64_t interval, deadline; /* deadline: CLOCK_MONOTONIC; UINT64_MAX: none */
 	int signals, pidfd;
-	uint64_t now;			/* ns of the trace: the look whose lines are read */
+	uint64_t now;		       /* ns of the trace: the look whose lines are read */
 	uint64_t counted, counted_cpu; /* of the last values of the counters */
 	bool again, stopping, paused, told;
 	char why[256]; /* the sampler has said why it cannot; empty: it has not */
@@ -76,16 +77,15 @@ static uint64_t memory_of(pid_t pid)
 static void count(struct attach *attach)
 {
 	uint64_t span = attach->now - attach->counted, cpu;
-	uint32_t alive;
 
 	if (attach->counted && span < COUNTERS_NS)
 		return;
-	cpu = at_threads_cpu(&attach->threads, &alive);
+	cpu = at_threads_cpu(&attach->threads);
 	if (attach->counted) {
 		put_counter(attach, "cpu_percent",
 			    100.0 * (double)(cpu - attach->counted_cpu) / (double)span);
 		put_counter(attach, "resident_bytes", (double)memory_of(attach->pid));
-		put_counter(attach, "threads", alive);
+		put_counter(attach, "threads", attach->threads.count);
 	}
 	attach->counted = attach->now;
 	attach->counted_cpu = cpu;
@@ -102,14 +102,14 @@ static void begin_look(struct attach *attach, const char *rest)
 		return;
 	attach->cost.first = attach->now;
 	if (attach->run.options->duration)
-		attach->deadline =
-			xs_clock_ns(CLOCK_MONOTONIC) + attach->run.options->duration;
+		attach->deadline = xs_clock_ns(CLOCK_MONOTONIC) + attach->run.options->duration;
 }
 
 /* "HELD MISSED MENDED NS LONGEST OWN SAMPLES" */
 static void end_look(struct attach *attach, const char *rest)
 {
-	unsigned long long held = 0, missed = 0, mended = 0, ns = 0, longest = 0, own = 0, samples = 0;
+	unsigned long long held = 0, missed = 0, mended = 0, ns = 0, longest = 0, own = 0,
+			   samples = 0;
 	struct at_cost *cost = &attach->cost;
 
 	(void)sscanf(rest, "%llu %llu %llu %llu %llu %llu %llu", &held, &missed, &mended, &ns,
@@ -236,7 +236,7 @@ static bool replace_sampler(struct attach *attach, int how)
 static void follow(struct attach *attach)
 {
 	struct pollfd fds[] = { { attach->sampler.fd, POLLIN, 0 }, { attach->signals, POLLIN, 0 } };
-	bool asked = false;
+	uint64_t asked = 0;
 	int how;
 
 	for (;;) {
@@ -244,8 +244,10 @@ static void follow(struct attach *attach)
 		(void)poll(fds, 2, TURN_MS);
 		hear(attach);
 		if (attach->stopping && !asked) {
-			at_sampler_end(&attach->sampler);
-			asked = true;
+			at_sampler_end(&attach->sampler, SIGTERM);
+			asked = xs_clock_ns(CLOCK_MONOTONIC);
+		} else if (asked && xs_clock_ns(CLOCK_MONOTONIC) - asked > PATIENCE_NS) {
+			at_sampler_end(&attach->sampler, SIGKILL); /* it waits for memory */
 		}
 		if (!(fds[0].revents & (POLLIN | POLLHUP | POLLERR)))
 			continue;
@@ -253,7 +255,6 @@ static void follow(struct attach *attach)
 			continue;
 		if (!replace_sampler(attach, how))
 			return;
-		asked = false;
 	}
 }
 
@@ -332,14 +333,11 @@ static void list_threads(struct attach *attach)
 {
 	struct xs_process *process = &attach->process;
 
-	process->threads = calloc(attach->threads.count + 1, sizeof(*process->threads));
-	for (uint32_t i = 0; process->threads && i < attach->threads.count; i++) {
-		const struct at_thread *thread = attach->threads.list[i];
+	process->threads = calloc(attach->threads.ended_count + 1, sizeof(*process->threads));
+	process->threads_omitted = attach->threads.more;
+	for (uint32_t i = 0; process->threads && i < attach->threads.ended_count; i++) {
+		const struct at_thread *thread = attach->threads.ended[i];
 
-		if (process->thread_count == 4096) {
-			process->threads_omitted = attach->threads.count - 4096;
-			break;
-		}
 		process->events += thread->slices;
 		process->threads[process->thread_count++] = (struct xs_thread_stats){
 			.tid = (uint32_t)thread->tid,
@@ -353,7 +351,8 @@ static void tell_cost(struct attach *attach)
 {
 	const struct at_cost *cost = &attach->cost;
 	const struct xs_about facts[] = {
-		{ "sampled", at_name(&attach->stacks, "from outside: times are those of looks"), 0 },
+		{ "sampled", at_name(&attach->stacks, "from outside: times are those of looks"),
+		  0 },
 		{ "looks", 0, cost->looks },
 		{ "perf_samples", 0, cost->samples },
 		{ "held", 0, cost->held },
@@ -391,7 +390,7 @@ static void write_all(struct attach *attach)
 
 	if (!attach->threads.told)
 		return;
-	at_threads_pause(&attach->threads, attach->paused ? attach->now : end);
+	at_threads_end(&attach->threads, attach->paused ? attach->now : end);
 	attach->cost.last = end;
 	process->last_ns = end;
 	process->host_ns = end - attach->cost.first;
@@ -401,8 +400,6 @@ static void write_all(struct attach *attach)
 	how = end_of(attach, &status);
 	(void)xs_sinks_close(process, how, status);
 	at_write_folded(&attach->threads);
-	for (uint32_t i = 0; i < attach->threads.count; i++)
-		xs_sinks_drop_track(&attach->threads.list[i]->track);
 }
 
 static int sample(struct attach *attach)
@@ -431,20 +428,30 @@ static int sample(struct attach *attach)
 int main(int argc, char **argv)
 {
 	static struct attach attach;
-	int error, status;
+	int error, status, null;
 
 	if (argc != 2 || fcntl(XS_DRAIN_DIRECTORY, F_GETFD) < 0) {
-		xs_tell("xstrace-attach: xstrace --attach starts this program; see xstrace --help\n");
+		xs_tell("xstrace-attach: xstrace --attach starts this program; see xstrace "
+			"--help\n");
 		return XS_EXIT_SELF;
 	}
+	while ((null = open("/dev/null", O_RDWR | O_CLOEXEC)) >= 0 && null <= STDERR_FILENO)
+		(void)fcntl(null, F_SETFD, 0); /* closed: or a pipe would become one of them */
+	close(null);
 	(void)fcntl(XS_DRAIN_DIRECTORY, F_SETFD, FD_CLOEXEC);
 	attach.signals = take_signals();
 	error = prepare(&attach, argv[1]);
 	if (error < 0)
 		xs_tell("xstrace: --attach: %s\n", strerror(-error));
-	status = error < 0 ? XS_EXIT_SELF : sample(&attach);
-	if (attach.run.control) {
+	/* nobody else looks for it: if this program is killed, nothing is left */
+	if (attach.run.control && !attach.run.options->session[0])
 		xs_run_remove(&attach.run);
+	status = error < 0 ? XS_EXIT_SELF : sample(&attach);
+	if (attach.run.owns_output)
+		(void)rmdir(attach.run.options->output_dir); /* if it is empty */
+	if (attach.run.control) {
+		if (attach.run.options->session[0])
+			xs_run_remove(&attach.run);
 		atomic_store_explicit(&attach.run.control->finished, 1, memory_order_release);
 		xs_futex_wake(&attach.run.control->finished);
 	}

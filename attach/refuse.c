@@ -149,11 +149,11 @@ bool at_refused(pid_t pid, char *text, size_t size)
 static const struct {
 	const char *library, *what;
 } runtimes[] = {
-	{ "/libOpenCL.so", "OpenCL" },	{ "/libze_loader.so", "Level Zero" },
-	{ "/libcuda.so", "CUDA" },	{ "/libsycl.so", "SYCL" },
-	{ "/libmpi.so", "MPI" },	{ "/libmpich.so", "MPI" },
-	{ "/libmpi_cxx.so", "MPI" },	{ "/libomp.so", "OpenMP" },
-	{ "/libiomp5.so", "OpenMP" },	{ "/libittnotify", "ITT" },
+	{ "/libOpenCL.so", "OpenCL" }, { "/libze_loader.so", "Level Zero" },
+	{ "/libcuda.so", "CUDA" },     { "/libsycl.so", "SYCL" },
+	{ "/libmpi.so", "MPI" },       { "/libmpich.so", "MPI" },
+	{ "/libmpi_cxx.so", "MPI" },   { "/libomp.so", "OpenMP" },
+	{ "/libiomp5.so", "OpenMP" },  { "/libittnotify", "ITT" },
 };
 #define RUNTIMES (sizeof(runtimes) / sizeof(runtimes[0]))
 

@@ -218,26 +218,27 @@ static int by_cpu(const void *a, const void *b)
 
 static void print_threads(struct xs_report *report, struct at_threads *threads, uint64_t span)
 {
-	char name[sizeof(threads->list[0]->name)];
+	char name[sizeof(threads->ended[0]->name)];
 
 	xs_report_print(report, "\n== Threads ==\n\n%9s %12s %12s  %s\n", "Thread", "CPU (ms)",
 			"CPU (%)", "Name");
-	for (uint32_t i = 0; i < threads->count && i < THREADS; i++) {
-		const struct at_thread *t = threads->list[i];
+	for (uint32_t i = 0; i < threads->ended_count && i < THREADS; i++) {
+		const struct at_thread *t = threads->ended[i];
 		uint64_t cpu = t->cpu - t->cpu_first;
 
 		*xs_plain(name, t->name, strlen(t->name)) = '\0';
 		xs_report_print(report, "%9d %12.1f %12.1f  %s\n", t->tid, (double)cpu / 1e6,
 				percent(cpu, span), name);
 	}
-	if (threads->count > THREADS)
-		xs_report_print(report, "%36s  %u more\n", "", threads->count - THREADS);
+	if (threads->ended_count > THREADS)
+		xs_report_print(report, "%36s  %llu more\n", "",
+				threads->ended_count - THREADS + (ull)threads->more);
 }
 
 static void put_threads(struct xs_report *report, const struct at_threads *threads)
 {
-	for (uint32_t i = 0; i < threads->count; i++) {
-		const struct at_thread *t = threads->list[i];
+	for (uint32_t i = 0; i < threads->ended_count; i++) {
+		const struct at_thread *t = threads->ended[i];
 		struct xs_report_row row;
 
 		xs_row_begin(&row, "sampled_threads", "");
@@ -268,7 +269,7 @@ static void print_head(struct at_threads *threads, struct xs_report *report,
 			(ull)cost->samples, (ull)cost->held,
 			cost->held ? (double)cost->held_ns / 1e3 / (double)cost->held : 0.0,
 			(double)cost->longest_ns / 1e6,
-			percent(cost->held_ns, span * (threads->count ? threads->count : 1)),
+			percent(cost->held_ns, span * (threads->ended_count ? threads->ended_count : 1)),
 			percent(cost->own_ns, span));
 	if (cost->missed)
 		xs_report_print(report,
@@ -290,7 +291,8 @@ void at_report(struct at_threads *threads, const struct at_cost *cost)
 		return;
 	for (uint32_t i = 0; i < threads->stacks->count; i++)
 		ran += threads->stacks->list[i].ran;
-	qsort(threads->list, threads->count, sizeof(*threads->list), by_cpu);
+	if (threads->ended_count)
+		qsort(threads->ended, threads->ended_count, sizeof(*threads->ended), by_cpu);
 	if (!count_functions(threads->stacks, &functions))
 		functions.count = 0;
 	if (report->format == XS_REPORT_TEXT) {

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define PIPE	 (1 << 20)
+#define PIPE	       (1 << 20)
 #define LINE_MAX_BYTES (64u << 10)
 
 /* Beside this program; in a build directory each has a directory of its own. */
@@ -80,10 +80,10 @@ int at_sampler_start(struct at_sampler *sampler, pid_t target, uint64_t interval
 	return 0;
 }
 
-void at_sampler_end(const struct at_sampler *sampler)
+void at_sampler_end(const struct at_sampler *sampler, int signal)
 {
 	if (sampler->pid)
-		(void)kill(sampler->pid, SIGTERM);
+		(void)kill(sampler->pid, signal);
 }
 
 static bool make_room(struct at_sampler *sampler)

@@ -18,8 +18,8 @@ struct at_sampler {
 
 /* Starts it. 0 or -errno. */
 int at_sampler_start(struct at_sampler *sampler, pid_t target, uint64_t interval);
-/* Asks it to end; what it still prints is to be read. */
-void at_sampler_end(const struct at_sampler *sampler);
+/* Asks it to end (SIGTERM), or ends it; what it still prints is to be read. */
+void at_sampler_end(const struct at_sampler *sampler, int signal);
 /*
  * What it has printed: calls `line` for each line. True: more may come. At its end it is waited
  * for: *ret_how as from waitpid().

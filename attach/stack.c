@@ -19,7 +19,7 @@
 #define NAME   1024u
 
 struct at_frame {
-	uint32_t name;		   /* string id */
+	uint32_t name;		  /* string id */
 	bool loop, python, entry; /* the function that runs Python's; one of Python's */
 };
 
@@ -104,8 +104,7 @@ static struct at_frame *new_frame(struct at_stacks *stacks, unsigned long number
 		grown = realloc(stacks->frames, room * sizeof(*grown));
 		if (!grown)
 			return NULL;
-		memset(grown + stacks->frame_room, 0,
-		       (room - stacks->frame_room) * sizeof(*grown));
+		memset(grown + stacks->frame_room, 0, (room - stacks->frame_room) * sizeof(*grown));
 		stacks->frames = grown;
 		stacks->frame_room = room;
 	}
@@ -248,8 +247,8 @@ static void read_stack(struct at_stacks *stacks, char *rest)
 		entries[i] = python[i].entry;
 	count = xs_merge_python(loops, natives, entries, pythons, order, AT_FRAMES_MAX);
 	for (uint32_t i = 0; i < count; i++)
-		names[count - 1 - i] =
-			order[i] >= 0 ? native[order[i]].name : python[-1 - order[i]].name;
+		names[count - 1 - i] = order[i] >= 0 ? native[order[i]].name
+						     : python[-1 - order[i]].name;
 	keep_number(stacks, number, find(stacks, names, count, cut));
 }
 

@@ -10,12 +10,12 @@
 #include "sink.h"
 #include "sinks_open.h"
 
-#define THREADS 65536u /* ever */
+#define THREADS 65536u /* that live; the sampler looks at fewer */
 
 static struct at_thread *find(const struct at_threads *threads, pid_t tid)
 {
 	for (uint32_t i = threads->count; i-- > 0;)
-		if (threads->list[i]->tid == tid && !threads->list[i]->ended)
+		if (threads->list[i]->tid == tid)
 			return threads->list[i];
 	return NULL;
 }
@@ -152,7 +152,9 @@ static struct at_thread *find_or_make(struct at_threads *threads, pid_t tid, uin
 	open_sinks(threads);
 	thread = make(threads, tid, ns);
 	if (thread && !xs_sinks_add_track(&thread->track)) {
-		thread->ended = true; /* it shows nothing */
+		free(thread->open);
+		free(thread);
+		threads->count--;
 		return NULL;
 	}
 	return thread;
@@ -195,15 +197,41 @@ void at_threads_named(struct at_threads *threads, char *rest, uint64_t ns)
 		      strlen(thread->name));
 }
 
+/* Its slices are told; its sums stay. */
+static void end(struct at_threads *threads, struct at_thread *thread, uint64_t ns)
+{
+	account(threads, thread, ns, thread->cpu);
+	close_from(threads, thread, 0, ns);
+	xs_sinks_drop_track(&thread->track);
+	free(thread->open);
+	thread->open = NULL;
+	if (!threads->ended)
+		threads->ended = calloc(AT_ENDED_MAX, sizeof(*threads->ended));
+	if (threads->ended && threads->ended_count < AT_ENDED_MAX) {
+		threads->ended[threads->ended_count++] = thread;
+		return;
+	}
+	threads->more++;
+	threads->more_cpu += thread->cpu - thread->cpu_first;
+	free(thread);
+}
+
 void at_threads_ended(struct at_threads *threads, char *rest, uint64_t ns)
 {
 	struct at_thread *thread = find(threads, (pid_t)strtol(rest, NULL, 10));
 
 	if (!thread)
 		return;
-	account(threads, thread, ns, thread->cpu);
-	close_from(threads, thread, 0, ns);
-	thread->ended = true;
+	for (uint32_t i = 0; i < threads->count; i++)
+		if (threads->list[i] == thread)
+			threads->list[i--] = threads->list[--threads->count];
+	end(threads, thread, ns);
+}
+
+void at_threads_end(struct at_threads *threads, uint64_t ns)
+{
+	while (threads->count)
+		end(threads, threads->list[--threads->count], ns);
 }
 
 void at_threads_pause(struct at_threads *threads, uint64_t ns)
@@ -211,8 +239,6 @@ void at_threads_pause(struct at_threads *threads, uint64_t ns)
 	for (uint32_t i = 0; i < threads->count; i++) {
 		struct at_thread *thread = threads->list[i];
 
-		if (thread->ended)
-			continue;
 		account(threads, thread, ns, thread->cpu);
 		close_from(threads, thread, 0, ns);
 		thread->state = '?';
@@ -220,23 +246,13 @@ void at_threads_pause(struct at_threads *threads, uint64_t ns)
 	}
 }
 
-uint64_t at_threads_cpu(const struct at_threads *threads, uint32_t *ret_alive)
+uint64_t at_threads_cpu(const struct at_threads *threads)
 {
-	uint64_t cpu = 0;
+	uint64_t cpu = threads->more_cpu;
 
-	*ret_alive = 0;
-	for (uint32_t i = 0; i < threads->count; i++) {
+	for (uint32_t i = 0; i < threads->count; i++)
 		cpu += threads->list[i]->cpu - threads->list[i]->cpu_first;
-		*ret_alive += !threads->list[i]->ended;
-	}
+	for (uint32_t i = 0; i < threads->ended_count; i++)
+		cpu += threads->ended[i]->cpu - threads->ended[i]->cpu_first;
 	return cpu;
-}
-
-void at_threads_fini(struct at_threads *threads)
-{
-	for (uint32_t i = 0; i < threads->count; i++) {
-		free(threads->list[i]->open);
-		free(threads->list[i]);
-	}
-	free(threads->list);
 }

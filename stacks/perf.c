@@ -17,7 +17,7 @@
 #include "stacks.h"
 
 #define OPEN_MAX_THREADS 256u
-#define PAGES		 16u	    /* of a ring, a power of two: one sample and a little more */
+#define PAGES		 16u	     /* of a ring, a power of two: one sample and a little more */
 #define STACK		 (32u << 10) /* of a sample; less than 64 KiB */
 #define REGISTERS	 17u
 /* AX to IP, R8 to R15, as asm/perf_regs.h numbers them */
@@ -111,9 +111,23 @@ static bool take(const struct xs_perf *perf, uint64_t at, size_t bytes, struct x
 		return false;
 	copy(perf, at + 16 + sizeof(r) + size, &used, sizeof(used));
 	thread->registers = (struct user_regs_struct){
-		.rax = r[0],  .rbx = r[1],  .rcx = r[2],  .rdx = r[3],	.rsi = r[4],  .rdi = r[5],
-		.rbp = r[6],  .rsp = r[7],  .rip = r[8],  .r8 = r[9],	.r9 = r[10],  .r10 = r[11],
-		.r11 = r[12], .r12 = r[13], .r13 = r[14], .r14 = r[15], .r15 = r[16],
+		.rax = r[0],
+		.rbx = r[1],
+		.rcx = r[2],
+		.rdx = r[3],
+		.rsi = r[4],
+		.rdi = r[5],
+		.rbp = r[6],
+		.rsp = r[7],
+		.rip = r[8],
+		.r8 = r[9],
+		.r9 = r[10],
+		.r10 = r[11],
+		.r11 = r[12],
+		.r12 = r[13],
+		.r13 = r[14],
+		.r14 = r[15],
+		.r15 = r[16],
 	};
 	if (!thread->bytes)
 		thread->bytes = malloc(STACK);

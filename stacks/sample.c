@@ -14,8 +14,9 @@
  *	E WHY			the process cannot be looked into
  *
  * Threads that run are sampled by perf (perf.c), where that is allowed and they do nothing in
- * Python. Others that run, and those that sleep where that does no harm, are held one by one. A thread that traces others does it, and is a new one at each look: with its end the
- * kernel lets go whoever has not stopped in time.
+ * Python. Others that run, and those that sleep where that does no harm, are held one by one. A
+ *thread that traces others does it, and is a new one at each look: with its end the kernel lets go
+ *whoever has not stopped in time.
  */
 #include <errno.h>
 #include <malloc.h>
@@ -26,6 +27,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -33,11 +35,12 @@
 #include "stacks.h"
 
 #define STILL	   2  /* seconds for which a look may hold threads; then this program ends */
-#define STUCK	   20 /* seconds that it may take in all */
+#define STUCK	   20 /* seconds of a processor that it may take in all */
+#define REFUSALS   100 /* looks in a row that are refused, once one was not */
 #define SHARE_HELD 50 /* a thread stands still for one part of so many, */
 #define SHARE_OWN  20 /* and this program uses one part of so many of a processor */
 #define PRIORITY   -15
-#define AGAIN_NS   100000000u /* between two looks at what is mapped */
+#define AGAIN_NS   100000000u	/* between two looks at what is mapped */
 #define ROOM	   (600u << 20) /* bytes: libunwind keeps what it has read of each function */
 
 static volatile sig_atomic_t ended;
@@ -52,7 +55,9 @@ struct sampling {
 	bool python;	     /* its frames are read while a thread stands still */
 	uint64_t period;     /* of perf's samples, ns */
 	uint64_t samples;    /* of those, in this look */
-	int error;
+	int error;	     /* of the newest look that was refused */
+	unsigned refusals;   /* in a row */
+	bool allowed;	     /* a thread could be held or sampled once */
 };
 
 static void end(int number)
@@ -123,7 +128,7 @@ static void *visit(void *argument)
 	return NULL;
 }
 
-/* Holds those that are to be held. False: not one could be, and not because it has ended. */
+/* Holds those that are to be held. False: it is not allowed, or no more. */
 static bool hold(struct sampling *sampling)
 {
 	struct xs_threads *held = &sampling->held;
@@ -149,23 +154,25 @@ static bool hold(struct sampling *sampling)
 		/* it wakes to stop, and wakes again to go on */
 		watched->grace = watched->state == 'R' ? 0 : 2;
 		held->list[held->count++] = (struct xs_thread){
-				.tid = watched->tid,
-				.inner = watched->inner,
-				.state = watched->state,
-			};
+			.tid = watched->tid,
+			.inner = watched->inner,
+			.state = watched->state,
+		};
 	}
 	if (!held->count)
 		return true;
 	(void)alarm(STILL);
 	if (!pthread_create(&thread, NULL, visit, sampling))
 		(void)pthread_join(thread, NULL);
-	(void)alarm(STUCK);
+	(void)alarm(0);
 	for (size_t i = 0; i < held->count; i++)
 		if (held->list[i].error && held->list[i].error != ESRCH) {
 			sampling->error = -held->list[i].error;
 			refused++;
 		}
-	return refused < held->count;
+	sampling->refusals = refused == held->count ? sampling->refusals + 1 : 0;
+	sampling->allowed |= !sampling->refusals;
+	return !sampling->refusals || (sampling->allowed && sampling->refusals < REFUSALS);
 }
 
 static bool take_stack(struct sampling *sampling, struct xs_watched *watched,
@@ -178,7 +185,8 @@ static bool take_stack(struct sampling *sampling, struct xs_watched *watched,
 	return !cut;
 }
 
-/* One that sleeps is left alone, unless the way to its callers needs registers that are not known. */
+/* One that sleeps is left alone, unless the way to its callers needs registers that are not known.
+ */
 static void take_sleeper(struct sampling *sampling, struct xs_watched *watched)
 {
 	struct xs_thread thread = { .tid = watched->tid, .inner = watched->inner };
@@ -245,6 +253,7 @@ static void take_sample(struct sampling *sampling, struct xs_watched *watched)
 	uint32_t samples = xs_perf_take(watched->perf, &thread);
 
 	sampling->samples += samples;
+	sampling->allowed |= samples > 0;
 	if (watched->state == 'R' && samples && sampling->python)
 		read_python(&thread);
 	if (watched->state == 'R' && samples)
@@ -328,13 +337,14 @@ int xs_sample(pid_t pid, uint64_t interval)
 {
 	static struct sampling sampling;
 	const struct sigaction action = { .sa_handler = end };
+	const struct itimerval most = { { 0, 0 }, { STUCK, 0 } };
 	uint64_t next = time_of(CLOCK_MONOTONIC), own, spent;
 	bool more = false;
 	int error = xs_watch_open(&sampling.watch, pid);
 
 	sampling.period = interval;
 	(void)sigaction(SIGTERM, &action, NULL);
-	(void)mallopt(M_MMAP_THRESHOLD, 1 << 20); /* stacks' room is used again, */
+	(void)mallopt(M_MMAP_THRESHOLD, 1 << 20);  /* stacks' room is used again, */
 	(void)mallopt(M_TRIM_THRESHOLD, 64 << 20); /* and not given back to the kernel each time */
 	/* who holds threads is not to wait for a processor; not everybody may say so */
 	(void)setpriority(PRIO_PROCESS, 0, PRIORITY);
@@ -345,7 +355,7 @@ int xs_sample(pid_t pid, uint64_t interval)
 		struct timespec until;
 
 		own = time_of(CLOCK_PROCESS_CPUTIME_ID);
-		(void)alarm(STUCK);
+		(void)setitimer(ITIMER_PROF, &most, NULL);
 		if (!look(&sampling))
 			return sampling.error;
 		spent = time_of(CLOCK_PROCESS_CPUTIME_ID) - own;
@@ -361,7 +371,6 @@ int xs_sample(pid_t pid, uint64_t interval)
 			next = time_of(CLOCK_MONOTONIC);
 		until.tv_sec = (time_t)(next / 1000000000u);
 		until.tv_nsec = (long)(next % 1000000000u);
-		(void)alarm(0);
 		(void)clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
 	}
 	return 0;

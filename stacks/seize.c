@@ -212,8 +212,7 @@ static void wait_for_all(struct xs_threads *threads, uint64_t until)
 	do {
 		all = true;
 		for (size_t i = 0; i < threads->count; i++)
-			all &= settle(threads->pid, &threads->list[i],
-				      STACKS / threads->count);
+			all &= settle(threads->pid, &threads->list[i], STACKS / threads->count);
 		if (!all)
 			(void)nanosleep(&pause, NULL);
 	} while (!all && now() < until);
@@ -280,8 +279,8 @@ static bool has_signal(pid_t pid, pid_t tid)
 /*
  * The thread was running when it was looked at, and has begun a system call just before it was to
  * stop. Most calls begin anew by themselves. The few that would return EINTR are made to begin anew
- * here, as if the thread had come to them that little bit later. Not if a signal has come, too: then
- * the program expects EINTR. Calls that change the mask of signals are left alone.
+ * here, as if the thread had come to them that little bit later. Not if a signal has come, too:
+ * then the program expects EINTR. Calls that change the mask of signals are left alone.
  */
 static bool mend(pid_t pid, const struct xs_thread *thread)
 {

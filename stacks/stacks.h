@@ -27,14 +27,14 @@ struct xs_python_frame;
 
 struct xs_thread {
 	pid_t tid, inner; /* inner: its number in the process's own PID namespace */
-	char state;    /* before it was held, as in /proc/PID/stat */
-	char name[16]; /* likewise */
-	bool seized;   /* we are its tracer */
-	bool held;     /* it stands still */
-	bool copied;   /* what follows is there */
-	bool untouched; /* it was not held: of its registers rip and rsp alone are known */
-	int signal;    /* that it is to get when it goes on */
-	int error;     /* errno: why it was not seized; 0: it was */
+	char state;	  /* before it was held, as in /proc/PID/stat */
+	char name[16];	  /* likewise */
+	bool seized;	  /* we are its tracer */
+	bool held;	  /* it stands still */
+	bool copied;	  /* what follows is there */
+	bool untouched;	  /* it was not held: of its registers rip and rsp alone are known */
+	int signal;	  /* that it is to get when it goes on */
+	int error;	  /* errno: why it was not seized; 0: it was */
 	struct user_regs_struct registers;
 	uintptr_t stack;		/* the copy's first address, */
 	size_t stack_bytes;		/* its size */
@@ -165,19 +165,19 @@ uint32_t xs_perf_take(struct xs_perf *perf, struct xs_thread *thread);
 struct xs_watched {
 	pid_t tid, inner;
 	char state, name[16];
-	int run; /* its schedstat; -1: not open */
-	uint64_t cpu, slices; /* ns on processors, how often it was put there */
-	uint32_t grace;	      /* how often it may have been since for our doing */
-	bool ours;	      /* it was for nothing else */
-	int call; /* the system call that it sleeps in; -1: none, or not known */
-	uintptr_t sp, pc; /* there */
+	int run;		   /* its schedstat; -1: not open */
+	uint64_t cpu, slices;	   /* ns on processors, how often it was put there */
+	uint32_t grace;		   /* how often it may have been since for our doing */
+	bool ours;		   /* it was for nothing else */
+	int call;		   /* the system call that it sleeps in; -1: none, or not known */
+	uintptr_t sp, pc;	   /* there */
 	bool seen, ended, changed; /* in this look */
 	bool can_be_held;	   /* it sleeps in a call that begins anew */
 	bool named;		   /* its name has been told */
 	/* what is to be done; PERF: in place of HOLD */
 	enum xs_look { XS_LOOK_NONE, XS_LOOK_ASLEEP, XS_LOOK_HOLD, XS_LOOK_PERF } look;
-	uint32_t stack; /* told.c's number of the last one, or XS_NO_STACK */
-	char told;	/* the state that was told with it */
+	uint32_t stack;	      /* told.c's number of the last one, or XS_NO_STACK */
+	char told;	      /* the state that was told with it */
 	struct xs_perf *perf; /* NULL: none yet, or no_perf: it cannot be */
 	bool no_perf;
 };
@@ -188,6 +188,7 @@ struct xs_watch {
 	int tasks; /* /proc/PID/task: it stays this process's, whoever gets its number */
 	struct xs_watched *list;
 	size_t count;
+	int descriptors; /* those below it may be kept open */
 	bool more;     /* there were more than XS_THREADS_MAX */
 	bool filtered; /* the program has a filter of system calls (seccomp) */
 };

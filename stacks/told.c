@@ -14,8 +14,8 @@
 #include "python_frames.h"
 #include "stacks.h"
 
-#define FRAMES 262144u /* a power of two, twice as many as there may be */
-#define STACKS 65536u  /* likewise */
+#define FRAMES	262144u	   /* a power of two, twice as many as there may be */
+#define STACKS	65536u	   /* likewise */
 #define NUMBERS (8u << 20) /* of frames in all stacks */
 #define LONGEST (2 * XS_FRAMES_MAX + 2)
 
@@ -106,8 +106,8 @@ static uint32_t of_python(const struct xs_python_frame *python)
 {
 	uint64_t identity = xs_python_identity(python);
 	bool new;
-	struct frame *frame = find_frame(python->code * 2 + python->is_entry,
-					 identity > 1 ? identity : 2, &new);
+	struct frame *frame =
+		find_frame(python->code * 2 + python->is_entry, identity > 1 ? identity : 2, &new);
 
 	if (!frame)
 		return XS_NO_STACK;

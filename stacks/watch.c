@@ -2,9 +2,9 @@
  * The threads of a process over time, by /proc alone: none of them is disturbed.
  *
  * A thread that has not been on a processor since the last look is where it was, and nothing more
- * is read of it. One that sleeps tells in which system call and with which stack pointer. Where more
- * of its registers are needed, it can be held once in each sleep, but only in a call that the kernel
- * lets begin anew without a trace; any other sleeper is left alone.
+ * is read of it. One that sleeps tells in which system call and with which stack pointer. Where
+ * more of its registers are needed, it can be held once in each sleep, but only in a call that the
+ * kernel lets begin anew without a trace; any other sleeper is left alone.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -60,6 +60,9 @@ int xs_watch_open(struct xs_watch *watch, pid_t pid)
 	if (!getrlimit(RLIMIT_NOFILE, &files)) {
 		files.rlim_cur = files.rlim_max;
 		(void)setrlimit(RLIMIT_NOFILE, &files);
+		watch->descriptors = files.rlim_cur < 2 * XS_THREADS_MAX
+					     ? (int)files.rlim_cur - (int)SPARE
+					     : (int)(2 * XS_THREADS_MAX);
 	}
 	return 0;
 }
@@ -81,10 +84,12 @@ static bool read_run(const struct xs_watch *watch, struct xs_watched *thread)
 			return false;
 	}
 	n = pread(fd, text, sizeof(text) - 1, 0);
-	if (fd < (int)(XS_THREADS_MAX + SPARE) && n > 0 && fcntl(fd, F_GETFD) >= 0)
+	if (fd < watch->descriptors && n > 0)
 		thread->run = fd;
-	else
+	else {
 		close(fd);
+		thread->run = -1;
+	}
 	if (n <= 0)
 		return false;
 	text[n] = '\0';

@@ -22,9 +22,7 @@ CYCLES = 1000 if os.environ.get("XSTRACE_TEST_CLIENTS") == "1" else 5
 
 def attach(pid, *options, prefix=(), timeout=60, **more):
     """Runs xstrace --attach to its end, without asking how that was."""
-    return subprocess.run(
-        [*prefix, XSTRACE, "--attach", str(pid), *options], capture_output=True, text=True, timeout=timeout, **more
-    )
+    return subprocess.run([*prefix, XSTRACE, "--attach", str(pid), *options], capture_output=True, text=True, timeout=timeout, **more)
 
 
 class Target:
@@ -462,7 +460,6 @@ def test_traced_is_refused(target, tmp_path):
 def test_ours_is_refused(xstrace, tmp_path):
     run = xstrace.start("--chrome-itt-logging", "stuck", ["threads", 1], stdin=subprocess.PIPE)
     run.wait_for_output()
-    pid = int(children(run.process.pid)[-1])
     pids = [pid for pid in children(run.process.pid) if Path(f"/proc/{pid}/comm").read_text() == "stuck\n"]
     assert "xstrace traces it already: xstrace --top" in refused(pids[0], cwd=tmp_path)
     run.process.stdin.close()
@@ -527,7 +524,7 @@ def test_static_program(target, tmp_path):
 
 def test_32_bit_program(tmp_path):
     source = tmp_path / "a.c"
-    source.write_text("int main(void) { for (;;) __asm__ volatile(\"pause\"); }")
+    source.write_text('int main(void) { for (;;) __asm__ volatile("pause"); }')
     if subprocess.run(["cc", "-m32", "-static", "-o", tmp_path / "a", source], capture_output=True, check=False).returncode:
         pytest.skip("no C library of 32 bits")
     with subprocess.Popen([tmp_path / "a"]) as app:

@@ -93,10 +93,10 @@ static long wait_once(int how)
 
 static void *wait_often(void *arg)
 {
-	static const char *const names[WAITS] = { "nanosleep",	"clock_nanosleep", "poll",
-						  "epoll_wait", "select",	   "pselect",
-						  "ppoll",	"futex",	   "semtimedop",
-						  "sigtimedwait", "recv" };
+	static const char *const names[WAITS] = {
+		"nanosleep", "clock_nanosleep", "poll",	      "epoll_wait",   "select", "pselect",
+		"ppoll",     "futex",		"semtimedop", "sigtimedwait", "recv"
+	};
 	int how = (int)(intptr_t)arg;
 
 	while (!ending) {

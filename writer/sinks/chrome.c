@@ -181,7 +181,7 @@ static bool open_trace(struct xs_process *process)
 	xs_json_names_init(&chrome->names);
 	chrome->types = process->trace_types ? process->trace_types : UINT64_MAX;
 	chrome->category = process->run->options->attach[0] ? ",\"cat\":\"sample\""
-							      : ",\"cat\":\"cpu_op\"";
+							    : ",\"cat\":\"cpu_op\"";
 	if (!init_format(process, chrome)) {
 		free(chrome);
 		return false;
