@@ -445,7 +445,7 @@ int main(int argc, char **argv)
 		xs_tell("xstrace: --attach: %s\n", strerror(-error));
 	/* nobody else looks for it: if this program is killed, nothing is left */
 	if (attach.run.control && !attach.run.options->session[0])
-		xs_run_remove(&attach.run);
+		(void)xs_shm_remove(attach.run.directory, attach.run.dir);
 	status = error < 0 ? XS_EXIT_SELF : sample(&attach);
 	if (attach.run.owns_output)
 		(void)rmdir(attach.run.options->output_dir); /* if it is empty */

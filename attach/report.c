@@ -269,7 +269,8 @@ static void print_head(struct at_threads *threads, struct xs_report *report,
 			(ull)cost->samples, (ull)cost->held,
 			cost->held ? (double)cost->held_ns / 1e3 / (double)cost->held : 0.0,
 			(double)cost->longest_ns / 1e6,
-			percent(cost->held_ns, span * (threads->ended_count ? threads->ended_count : 1)),
+			percent(cost->held_ns,
+				span * (threads->ended_count ? threads->ended_count : 1)),
 			percent(cost->own_ns, span));
 	if (cost->missed)
 		xs_report_print(report,

@@ -357,7 +357,8 @@ static int check_attach(const struct xs_options *o, char *error, size_t error_si
 		  "--attach samples where threads are; what else is recorded of a program needs "
 		  "xstrace to start it: xstrace [options] app" },
 		{ o->sampling_interval && o->sampling_interval < 500,
-		  "--attach looks 2000 times a second at most: give --sampling-interval from 500 on" },
+		  "--attach looks 2000 times a second at most: give --sampling-interval from 500 "
+		  "on" },
 		{ o->flight || o->on_demand || o->iterations[0] || o->delay || o->ranks[0] ||
 			  o->export[0],
 		  "--attach begins at once, and ends with Ctrl-C, --stop or --duration: leave out "

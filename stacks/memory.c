@@ -12,7 +12,6 @@ static pid_t of;
 static const struct xs_thread *stack;
 static struct page {
 	uintptr_t address; /* 0: nothing */
-	bool file;	   /* it is mapped there */
 	unsigned char bytes[XS_PAGE];
 } pages[PAGES];
 
@@ -21,10 +20,10 @@ void xs_memory_of(pid_t pid)
 	of = pid;
 }
 
-void xs_memory_forget(bool all)
+void xs_memory_forget(bool (*stays)(uintptr_t address))
 {
 	for (size_t i = 0; i < PAGES; i++)
-		if (all || !pages[i].file)
+		if (pages[i].address && (!stays || !stays(pages[i].address)))
 			pages[i].address = 0;
 }
 
@@ -44,7 +43,6 @@ static const struct page *page_of(uintptr_t address)
 	if (!address || process_vm_readv(of, &here, 1, &there, 1, 0) != (ssize_t)XS_PAGE)
 		return NULL;
 	page->address = address;
-	page->file = xs_module_covers(address);
 	return page;
 }
 

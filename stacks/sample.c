@@ -34,11 +34,12 @@
 #include "python_frames.h"
 #include "stacks.h"
 
-#define STILL	   2  /* seconds for which a look may hold threads; then this program ends */
-#define STUCK	   20 /* seconds of a processor that it may take in all */
-#define REFUSALS   100 /* looks in a row that are refused, once one was not */
-#define SHARE_HELD 50 /* a thread stands still for one part of so many, */
-#define SHARE_OWN  20 /* and this program uses one part of so many of a processor */
+#define STILL	   2   /* seconds for which a look may hold threads; then this program ends */
+#define STUCK	   20  /* seconds of a processor that it may take in all */
+#define REFUSALS   100 /* looks in a row that are refused, once one was not, */
+#define ATTEMPTS   5   /* and before that: another one may just look, too */
+#define SHARE_HELD 50  /* a thread stands still for one part of so many, */
+#define SHARE_OWN  20  /* and this program uses one part of so many of a processor */
 #define PRIORITY   -15
 #define AGAIN_NS   100000000u	/* between two looks at what is mapped */
 #define ROOM	   (600u << 20) /* bytes: libunwind keeps what it has read of each function */
@@ -82,7 +83,7 @@ static void read_modules(struct sampling *sampling)
 	sampling->python = xs_python_look(sampling->watch.pid);
 	xs_walk_forget();
 	xs_told_forget();
-	xs_memory_forget(true);
+	xs_memory_forget(NULL);
 	sampling->mapped = time_of(CLOCK_MONOTONIC);
 	sampling->unknown = false;
 }
@@ -159,8 +160,10 @@ static bool hold(struct sampling *sampling)
 			.state = watched->state,
 		};
 	}
-	if (!held->count)
+	if (!held->count) {
+		sampling->allowed = true; /* sleepers could be read, or there are none */
 		return true;
+	}
 	(void)alarm(STILL);
 	if (!pthread_create(&thread, NULL, visit, sampling))
 		(void)pthread_join(thread, NULL);
@@ -172,7 +175,7 @@ static bool hold(struct sampling *sampling)
 		}
 	sampling->refusals = refused == held->count ? sampling->refusals + 1 : 0;
 	sampling->allowed |= !sampling->refusals;
-	return !sampling->refusals || (sampling->allowed && sampling->refusals < REFUSALS);
+	return sampling->refusals < (sampling->allowed ? REFUSALS : ATTEMPTS);
 }
 
 static bool take_stack(struct sampling *sampling, struct xs_watched *watched,
@@ -288,12 +291,21 @@ static void take_all(struct sampling *sampling)
 	}
 }
 
+/* Nothing is told as long as nothing is allowed: each thread is to be looked at as if new. */
+static void look_again(struct sampling *sampling)
+{
+	for (size_t i = 0; i < sampling->watch.count; i++) {
+		sampling->watch.list[i].state = 0;
+		sampling->watch.list[i].sp = 0;
+	}
+}
+
 /* False: there is nothing more to be had. */
 static bool look(struct sampling *sampling)
 {
 	uint64_t own = time_of(CLOCK_PROCESS_CPUTIME_ID);
 
-	xs_memory_forget(false);
+	xs_memory_forget(xs_module_covers);
 	follow_modules(sampling);
 	printf("B %llu\n", (unsigned long long)time_of(CLOCK_MONOTONIC));
 	if (!xs_watch_look(&sampling->watch))
@@ -302,7 +314,10 @@ static bool look(struct sampling *sampling)
 	take_sleepers(sampling);
 	if (!hold(sampling))
 		return false;
-	take_all(sampling);
+	if (sampling->allowed)
+		take_all(sampling);
+	else
+		look_again(sampling);
 	xs_watch_sweep(&sampling->watch);
 	own = time_of(CLOCK_PROCESS_CPUTIME_ID) - own;
 	printf("S %u %u %u %llu %llu %llu %llu\n", sampling->cost.threads, sampling->cost.missed,

@@ -278,9 +278,10 @@ static bool has_signal(pid_t pid, pid_t tid)
 
 /*
  * The thread was running when it was looked at, and has begun a system call just before it was to
- * stop. Most calls begin anew by themselves. The few that would return EINTR are made to begin anew
- * here, as if the thread had come to them that little bit later. Not if a signal has come, too:
- * then the program expects EINTR. Calls that change the mask of signals are left alone.
+ * stop. Most calls begin anew by themselves. Those that would return EINTR have done nothing yet,
+ * and are made to begin anew here, as if the thread had come to them that little bit later. Not if
+ * a signal has come, too: then the program expects EINTR. Calls that change the mask of signals are
+ * left alone.
  */
 static bool mend(pid_t pid, const struct xs_thread *thread)
 {
@@ -291,6 +292,17 @@ static bool mend(pid_t pid, const struct xs_thread *thread)
 	case SYS_semop:
 	case SYS_semtimedop:
 	case SYS_io_getevents:
+	case SYS_rt_sigtimedwait:
+	case SYS_read:
+	case SYS_readv:
+	case SYS_recvfrom:
+	case SYS_recvmsg:
+	case SYS_write:
+	case SYS_writev:
+	case SYS_sendto:
+	case SYS_sendmsg:
+	case SYS_accept:
+	case SYS_accept4:
 		break;
 	default:
 		return false;

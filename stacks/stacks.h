@@ -107,8 +107,8 @@ size_t xs_module_number(const struct xs_module *module);
 
 /* Of the process, from now on. */
 void xs_memory_of(pid_t pid);
-/* The process has gone on: pages that no file is mapped to are to be read anew; all: each page. */
-void xs_memory_forget(bool all);
+/* The process has gone on: all pages are to be read anew but those for which `stays` is true. */
+void xs_memory_forget(bool (*stays)(uintptr_t address));
 /* A thread's copied stack comes before what is in memory now. NULL: none. */
 void xs_memory_stack(const struct xs_thread *thread);
 bool xs_memory_read(uintptr_t address, void *to, size_t size);
@@ -189,8 +189,8 @@ struct xs_watch {
 	struct xs_watched *list;
 	size_t count;
 	int descriptors; /* those below it may be kept open */
-	bool more;     /* there were more than XS_THREADS_MAX */
-	bool filtered; /* the program has a filter of system calls (seccomp) */
+	bool more;	 /* there were more than XS_THREADS_MAX */
+	bool filtered;	 /* the program has a filter of system calls (seccomp) */
 };
 
 /* 0 or -errno. */
