@@ -39,6 +39,7 @@ EPOCH_NS = 10**18  # ts without a base that lie behind this count from 1970
 FOREVER_NS = 1 << 62
 KINETO_CALLS = ("cuda_runtime", "cuda_driver", "xpu_runtime", "xpu_driver", "mtia_runtime")
 KINETO_COPIES = ("gpu_memcpy", "gpu_memset")
+SAMPLE = "sample"  # a function that --attach has found
 KINETO_TASKS = ("cpu_op", "user_annotation", "python_function")
 TRANSFER = re.compile(r"(.*?)\[([0-9]{1,19})\]\Z", re.DOTALL)
 DEVICE_NAME = re.compile(r"DEVICE<[^>]*>\[(.*)\]", re.DOTALL)
@@ -136,7 +137,7 @@ class Summary:
                     self._busy[pid] = array("q"), array("q")
                 self._busy[pid][0].append(start)
                 self._busy[pid][1].append(end)
-        elif category in KINETO_TASKS:
+        elif category in KINETO_TASKS or category == SAMPLE:
             total = self.tasks[name]
         elif category is None or category in KINETO_CALLS:
             total = self.calls[name]
