@@ -12,6 +12,7 @@ import collections
 import os
 
 from .convert import NoTables, find_traces
+from .many import NAMES
 from .tables import open as open_tables
 
 KINDS = ("task", "call", "kernel", "copy", "rank", "run")
@@ -65,7 +66,7 @@ def traces_of(place, pool=None):
     """The paths of the traces of a place. pool: of a cluster's workers, who see them. Raises NoTables."""
     if pool is None:
         return [path for path, _ in find_traces(place)]
-    found = pool.find([place])
+    found = pool.find([place], NAMES)
     if not found:
         raise NoTables(f"{place}: no worker sees a trace there")
     return found
