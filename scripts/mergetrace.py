@@ -41,9 +41,7 @@ def find_merger():
         path = os.path.normpath(os.path.join(HERE, place, "xstrace-merge"))
         if os.access(path, os.X_OK):
             return path
-    return shutil.which("xstrace-merge") or fail(
-        "xstrace-merge was not found: build it (ninja -C build), or put it into PATH"
-    )
+    return shutil.which("xstrace-merge") or fail("xstrace-merge was not found: build it (ninja -C build), or put it into PATH")
 
 
 def of_ranks(directory, ranks):
@@ -59,7 +57,7 @@ def of_ranks(directory, ranks):
 def arguments():
     parser = Parser(
         description="Merges traces; more options and the report have xstrace-merge --help.",
-        epilog="Exit status: 0 all is done; 1 something was left out, or not as it should be, and said; 125 nothing could be done.",
+        epilog="Example: mergetrace.py -o all.json traces/ . Exit status: 0 all is done; 1 something was left out, or not as it should be, and said; 125 nothing could be done.",
     )
     parser.add_argument("inputFiles", nargs="*", help="traces, or directories of them")
     parser.add_argument("--result-dir", help="a directory with traces")
@@ -73,9 +71,7 @@ def arguments():
     parser.add_argument("--check", action="store_true", help="prove that no viewer can misread them")
     parser.add_argument("--statistics", metavar="FILE", help="JSON: calls and times of each, by name")
     parser.add_argument("--parquet", metavar="DIR", help="a table of each one's events, on one timeline")
-    parser.add_argument(
-        "--scheduler", metavar="ADDRESS", help="of a Dask cluster whose workers do these three where the traces are"
-    )
+    parser.add_argument("--scheduler", metavar="ADDRESS", help="of a Dask cluster whose workers do these three where the traces are")
     args = parser.parse_args()
     args.by_rank = args.check or args.statistics or args.parquet
     if bool(args.result_dir) == bool(args.inputFiles):

@@ -44,22 +44,22 @@ def each(options, function, *more):
     paths = [path for path, _ in find_traces(options.files)]
     count = min(os.cpu_count() or 1, len(paths))
     if count == 1:
-        yield _bounded(paths[0], options.memory_limit, function, more)
+        yield bounded(paths[0], options.memory_limit, function, more)
         return
     with workers(None, count) as pool:
         calls = [(path, options.memory_limit // count, function, more) for path in paths]
-        for path, result, error in shown(pool.each(_bounded, calls), len(calls)):
+        for path, result, error in shown(pool.each(bounded, calls), len(calls)):
             yield result or (path, None, error)
 
 
-def _bounded(path, limit, function, more):
-    """(path, result, error) of the call, which gets so much memory."""
+def bounded(path, limit, function, more):
+    """(path, result, error) of the call function(path, *more), which gets so much memory (bytes). error: OSError, EOFError or TraceError."""
     try:
         with memory_bound(limit):
             return path, function(path, *more), None
     except MemoryError:
         return path, None, TraceError(NO_MEMORY)
-    except (OSError, TraceError) as error:
+    except (OSError, EOFError, TraceError) as error:
         return path, None, error
 
 

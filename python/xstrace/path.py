@@ -8,6 +8,7 @@ import sys
 
 from .cli import behave_like_a_filter, memory_size, printable, put, said
 from .source import ZSTD_WINDOW, TraceError
+from .tables import explained
 from .workers import Unavailable
 
 EXAMPLE = """example:
@@ -60,23 +61,14 @@ def _examine(tables, what_if, halves):
         path_rules.parse_rule(text)
     if len(what_if) > path_rules.MOST_RULES:
         raise TraceError(f"at most {path_rules.MOST_RULES} changes at once")
-    graph = _graph(tables, path_graph)
+    with explained():
+        graph = path_graph.make_graph(tables)
+        titles = _titles(tables, graph)
     if not len(graph.begin):
         raise TraceError("the trace holds no slices of threads or devices")
     rules = [path_rules.make_rule(text, graph) for text in what_if]
     found = path_core.ask(graph, rules, path_report.scenarios_of(rules), halves)
-    return path_report.tell(graph, found, rules, _titles(tables, graph)), graph, found
-
-
-def _graph(tables, path_graph):
-    import duckdb
-
-    try:
-        return path_graph.make_graph(tables)
-    except duckdb.OutOfMemoryException:
-        raise TraceError("its tables need more memory: raise --memory-limit, or make room in $TMPDIR") from None
-    except duckdb.Error as error:
-        raise TraceError(f"its tables cannot be read: {str(error).splitlines()[0]}") from None
+    return path_report.tell(graph, found, rules, titles), graph, found
 
 
 def _titles(tables, graph):
@@ -129,7 +121,8 @@ def main(argv=None):
             if options.output:
                 from .path_draw import draw
 
-                draw(tables.paths, options.output, graph, found, tables)
+                with explained():
+                    draw(tables.paths, options.output, graph, found, tables)
     except (TraceError, Unavailable, OSError, MemoryError) as error:
         print(f"xstrace-path: {said(_reason(error, options.output))}", file=sys.stderr)
         return 2

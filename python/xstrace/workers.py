@@ -18,7 +18,7 @@ import signal
 import socket
 import tempfile
 
-from . import ranks
+from . import ranks, source
 
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 PATIENCE_S = 15  # for the scheduler to answer
@@ -57,7 +57,8 @@ class _Processes:
 
 
 def _end_with(parent):
-    """This process ends when its parent does, however that comes: else it would wait for work for ever."""
+    """This process ends when its parent does, however that comes: else it would wait for work for ever. It shows nothing by itself."""
+    source.is_shown = False
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
