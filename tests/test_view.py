@@ -291,3 +291,17 @@ def test_the_same_numbers_as_unitraces_script(reports, tmp_path):
         [sys.executable, theirs, "--input", tmp_path / "r.tgz", "--schema", schema], capture_output=True, text=True, check=True
     )
     assert json.loads(run("summary.py", "--input", reports, "--schema", schema).stdout) == json.loads(told.stdout)
+
+
+@pytest.mark.parametrize("how", ["min", "max", "mean", "median", "sum", "min+1", "max-1"])
+def test_unitraces_own_samples(tmp_path, how):
+    """Its schema becomes the JSON that it ships, and its sample reports the sums that its script makes of them."""
+    theirs = script("summary/summary.py")
+    schema = theirs.parent / "schemas/LLaMA.json"
+    assert json.loads(run("categorize.py", "--ini", schema.with_suffix(".ini"), "--json", "-").stdout) == json.loads(schema.read_text())
+    with tarfile.open(tmp_path / "samples.tar", "w") as tar:
+        for sample in sorted((theirs.parents[1] / "roofline/example").iterdir()):
+            tar.add(sample, sample.name)
+    words = ["--tarfile", tmp_path / "samples.tar", "--schema", schema, "--aggregator", how]
+    told = subprocess.run([sys.executable, theirs, *words, "--json", tmp_path / "told.json"], capture_output=True, check=True)
+    assert told.returncode == 0 and json.loads(run("summary.py", *words).stdout) == json.loads((tmp_path / "told.json").read_text())
