@@ -200,7 +200,7 @@ class Summary:
     # ---- JSON ----
 
     def data(self):
-        """All that is known, as a dict for JSON. docs/REPORTS.md has its members."""
+        """All that is known, as a dict for JSON. docs/TRACE_FORMAT.md has its members."""
         host, pid, rank = self._whose()
         overhead = overhead_of(self.trace.other)
         return {
