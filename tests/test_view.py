@@ -100,9 +100,10 @@ def test_metrics_after_the_trace(uniview, tmp_path):
 
 
 @needs_clients
-def test_the_page_itself_opens_it(uniview, tmp_path):
+def test_the_page_itself_opens_it(uniview, tmp_path, monkeypatch):
     """Perfetto's UI, at its own address by a resolver's rule, in a browser: it is allowed to read the trace, and uniview.py ends."""
     signal.alarm(300)
+    monkeypatch.setattr(perfetto_ui, "WAIT", 200)
     try:
         perfetto_ui.browser(), perfetto_ui.devtools()
         pages = functools.partial(http.server.SimpleHTTPRequestHandler, directory=perfetto_ui.ui_directory())
