@@ -65,7 +65,7 @@ def arguments():
 
     parser = Options(
         description="Merges traces; more options and the report have xstrace-merge --help.",
-        epilog="Exit status: 0 all is done; 1 something was left out, or not as it should be, and said; 125 nothing could be done.",
+        epilog="Example: mergetrace.py -o all.json traces/ . Exit status: 0 all is done; 1 something was left out, or not as it should be, and said; 125 nothing could be done.",
     )
     parser.add_argument("inputFiles", nargs="*", help="traces, or directories of them")
     parser.add_argument("--result-dir", help="a directory with traces")

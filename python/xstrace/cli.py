@@ -11,13 +11,15 @@ import signal
 import sys
 import unicodedata
 
+from . import source
 from .source import ZSTD_WINDOW, ZSTD_WINDOWS
 
 SAID = 300  # characters of what a file says, in a message
 
 
 def behave_like_a_filter():
-    """Ends quietly on Ctrl-C and when nobody reads the output, as the tools of the system do."""
+    """Ends quietly on Ctrl-C and when nobody reads the output, as the tools of the system do; shows bars where much is read."""
+    source.is_shown = True
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else: ignored, under nohup
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     if hasattr(signal, "SIGPIPE"):
