@@ -155,6 +155,9 @@ static bool count_functions(const struct at_stacks *stacks, struct functions *re
 		return false;
 	for (uint32_t i = 0; i < stacks->count; i++)
 		add_stack(ret, &stacks->list[i], i);
+	for (uint32_t i = 0; i < ret->count; i++) /* they have but called those that waited */
+		if (!ret->list[i].total && !ret->list[i].waiting)
+			ret->list[i--] = ret->list[--ret->count];
 	qsort(ret->list, ret->count, sizeof(*ret->list), by_self);
 	return true;
 }
