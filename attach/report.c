@@ -278,7 +278,7 @@ static void print_head(struct at_threads *threads, struct xs_report *report,
 	if (cost->missed)
 		xs_report_print(report,
 				"%llu times a thread that was to run did not come to stand still "
-				"within 10 ms: its stack is not known then\n",
+				"within 100 ms: its stack is not known then\n",
 				(ull)cost->missed);
 	if (cost->more_threads)
 		xs_report_print(report, "there were more than 4096 threads: of the others nothing "

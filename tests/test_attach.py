@@ -261,6 +261,27 @@ def test_many_times_python(target, tmp_path):
         assert done.returncode == 0, done.stderr
 
 
+def work_of(app, seconds):
+    """What it has done for each tick of CPU time."""
+    time.sleep(seconds)
+    fields = Path(f"/proc/{app.pid}/stat").read_text().rpartition(")")[2].split()
+    return int(re.search(r"done: (\d+)", app.finish())[1]) / (int(fields[11]) + int(fields[12]))
+
+
+def test_program_is_as_fast_as_before(target, tmp_path):
+    """Work for CPU time, with and without, in turn; pytest -s prints the shares."""
+    shares = []
+    for _ in range(3):
+        alone = work_of(target(APPS / "attached", "sums"), 1)
+        app = target(APPS / "attached", "sums")
+        with attached(app.pid, cwd=tmp_path) as process:
+            with_it = work_of(app, 1)
+            assert process.wait(20) == 0
+        shares.append(with_it / alone)
+    print(f"\nwork per CPU time while it is sampled: {sorted(shares)} of what it is alone")
+    assert sorted(shares)[1] > 0.6  # ticks are coarse, and the machine may be busy
+
+
 def without(*calls):
     """A prefix: a sandbox that forbids these system calls."""
     return [sys.executable, "-c", DENY, ",".join(map(str, calls))]
