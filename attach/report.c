@@ -155,6 +155,9 @@ static bool count_functions(const struct at_stacks *stacks, struct functions *re
 		return false;
 	for (uint32_t i = 0; i < stacks->count; i++)
 		add_stack(ret, &stacks->list[i], i);
+	for (uint32_t i = 0; i < ret->count; i++) /* they have but called those that waited */
+		if (!ret->list[i].total && !ret->list[i].waiting)
+			ret->list[i--] = ret->list[--ret->count];
 	qsort(ret->list, ret->count, sizeof(*ret->list), by_self);
 	return true;
 }
@@ -275,7 +278,7 @@ static void print_head(struct at_threads *threads, struct xs_report *report,
 	if (cost->missed)
 		xs_report_print(report,
 				"%llu times a thread that was to run did not come to stand still "
-				"within 10 ms: its stack is not known then\n",
+				"within 100 ms: its stack is not known then\n",
 				(ull)cost->missed);
 	if (cost->more_threads)
 		xs_report_print(report, "there were more than 4096 threads: of the others nothing "

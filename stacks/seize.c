@@ -26,7 +26,8 @@
 #define STACK	    (256u << 10)   /* that is copied of a thread, */
 #define STACKS	    (128ull << 20) /* and of all */
 #define STACK_ONE   (64u << 10)	   /* where a thread alone is held */
-#define SOON_NS	    10000000u	   /* in which it stops, if it runs */
+#define SOON_NS	    100000000u	   /* in which it stops, if it gets a processor, */
+#define AT_ONCE_NS  2000000u	   /* and mostly does */
 
 static uint64_t now(void)
 {
@@ -331,9 +332,13 @@ static void let_go(struct xs_threads *threads, struct xs_thread *thread, uint64_
 		held->longest = ns;
 }
 
+static void pause_for(long ns)
+{
+	(void)nanosleep(&(struct timespec){ .tv_nsec = ns }, NULL);
+}
+
 void xs_threads_visit(struct xs_threads *threads, struct xs_held *held)
 {
-	const struct timespec pause = { .tv_nsec = 20000 };
 	uint64_t begin = now(), last = begin;
 	bool all;
 
@@ -352,7 +357,7 @@ void xs_threads_visit(struct xs_threads *threads, struct xs_held *held)
 				let_go(threads, thread, last, held);
 		}
 		if (!all && now() - begin > 100000)
-			(void)nanosleep(&pause, NULL);
+			pause_for(now() - begin < AT_ONCE_NS ? 20000 : 200000);
 	} while (!all && now() - begin < SOON_NS);
 	for (size_t i = 0; i < threads->count; i++)
 		held->missed += threads->list[i].seized;

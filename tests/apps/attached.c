@@ -8,6 +8,7 @@
  *	forks	children, each with a status of its own
  *	execs	becomes itself again and again
  *	busy	hot() and warm(), 3 to 1, in one thread
+ *	sums	adds up in one thread
  */
 #include "app.h"
 
@@ -193,6 +194,16 @@ static void *add_up(void *arg)
 	return (void *)(uintptr_t)sum;
 }
 
+static void *sum_often(void *arg)
+{
+	void *expected = add_up(arg);
+
+	for (; !ending; done++)
+		if (add_up(arg) != expected)
+			spoil("a sum", 0);
+	return arg;
+}
+
 static void *begin_threads(void *arg)
 {
 	void *expected = add_up((void *)7), *sum;
@@ -288,6 +299,7 @@ int main(int argc, char **argv)
 	else
 		(void)start_thread(!strcmp(kind, "threads") ? begin_threads
 				   : !strcmp(kind, "forks") ? fork_often
+				   : !strcmp(kind, "sums")  ? sum_often
 							    : be_busy,
 				   NULL);
 	puts("runs");
