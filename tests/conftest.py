@@ -431,6 +431,11 @@ def time_limit():
     signal.signal(signal.SIGALRM, old)
 
 
+def allow(seconds):
+    """For a test that builds: it may take so long from now on."""
+    signal.alarm(seconds)
+
+
 def pytest_configure(config):
     """What tests mount is nobody else's, and what others do in /dev/shm is nothing to us."""
     signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup's children would not end by it

@@ -8,7 +8,7 @@ import pytest
 
 from conftest import ROOT
 
-FOLDERS = ("common", "collector", "itt_collector", "interpose", "gpu", "writer", "merge", "launcher", "devices", "stacks", "replay", "python")
+FOLDERS = ("common", "collector", "itt_collector", "interpose", "gpu", "writer", "merge", "launcher", "devices", "stacks", "attach", "replay", "python")
 
 def sources(folder):
     return sorted(p for p in (ROOT / folder).rglob("*.[ch]"))

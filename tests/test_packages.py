@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 import zipfile
@@ -21,10 +20,9 @@ def wheel(tmp_path_factory):
     if not (ROOT / ".venv-wheel/bin/auditwheel").exists():
         pytest.skip("no auditwheel; scripts/setup installs it")
     place = tmp_path_factory.mktemp("wheel")
-    options = [f"-Csetup-args=-D{word}" for word in ("werror=true", "cuda=disabled", "level_zero=disabled", "optimization=0")]
-    subprocess.run(
-        [ROOT / "packaging/wheel", place, f"-Cbuild-dir={place}/build", *options], check=True, timeout=1500, stdout=subprocess.DEVNULL
-    )
+    # beside the other build, with its options: ccache has compiled it
+    options = [f"-Cbuild-dir={ROOT}/build-portable", "-Csetup-args=-Dwerror=true"]
+    subprocess.run([ROOT / "packaging/wheel", place, *options], check=True, timeout=1500, stdout=subprocess.DEVNULL)
     (path,) = place.glob("*.whl")
     assert path.name.endswith("-abi3-manylinux_2_28_x86_64.whl")
     return path
@@ -85,17 +83,29 @@ def test_constructors(wheel, tmp_path):
 
 @root_only
 def test_a_venv_that_others_may_only_read(wheel, tmp_path):
-    venv = tmp_path / "a venv"
+    venv = tmp_path / "venv"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True)
     pip("--python", venv / "bin/python", "install", "--no-index", wheel)
     trace(venv / "bin", tmp_path / "root")
     for folder in (tmp_path, *tmp_path.parents):
         if folder.stat().st_uid == os.getuid() and folder != folder.parent:
             folder.chmod(folder.stat().st_mode | 0o055)
-    if shutil.which("setpriv"):
-        trace(venv / "bin", tmp_path / "others", user=65534, group=65534, extra_groups=[])
+    env = {"PATH": os.environ["PATH"], "LC_ALL": "C"}  # no HOME, as from cron
+    trace(venv / "bin", tmp_path / "others", user=65534, group=65534, extra_groups=[], env=env)
+
+
+def test_an_installation_for_one_user(wheel, tmp_path):
+    """pip install --user, as a user who has neither a right to the system's Python nor a place in it."""
+    home = tmp_path / "h"
+    env = {**os.environ, "HOME": str(home), "PYTHONUSERBASE": str(home / ".local"), "PIP_BREAK_SYSTEM_PACKAGES": "1"}
+    env.pop("PYTHONPATH", None)
+    options = ["install", "-q", "--user", "--no-index", "--ignore-installed", "--no-warn-script-location", wheel]
+    if subprocess.run(["/usr/bin/python3", "-m", "pip", "--version"], capture_output=True).returncode:
+        pytest.skip("the system's Python has no pip")
+    subprocess.run(["/usr/bin/python3", "-m", "pip", *options], check=True, env=env, timeout=120, capture_output=True)
+    trace(home / ".local/bin", tmp_path / "out", env=env)
 
 
 def test_a_prefix_such_as_condas(wheel, tmp_path):
-    pip("install", "--no-index", "--ignore-installed", "--prefix", tmp_path / "env", wheel)
-    trace(tmp_path / "env/bin", tmp_path / "out", env={**os.environ, "PYTHONPATH": str(next((tmp_path / "env").rglob("site-packages")))})
+    pip("install", "--no-index", "--ignore-installed", "--prefix", tmp_path / "an env", wheel)
+    trace(tmp_path / "an env/bin", tmp_path / "out", env={**os.environ, "PYTHONPATH": str(next((tmp_path / "an env").rglob("site-packages")))})

@@ -5,6 +5,7 @@ import json
 import os
 import random
 import resource
+import shutil
 import struct
 import subprocess
 import sys
@@ -21,7 +22,8 @@ from merging import merge
 from planned_paths import DEVICE, Planned, play, random_programs
 from ranks import MPI, MPICC, Job, Ranks, needs_mpi
 
-from xstrace import TraceError
+from xstrace import TraceError, open_trace
+from xstrace.check import check_trace as problems_of
 from xstrace.path import critical_path
 
 COMMAND = ROOT / "scripts/xstrace-path"
@@ -369,11 +371,44 @@ def test_drawn_into_every_kind_of_file(tmp_path):
     assert not [path for path in tmp_path.iterdir() if path.suffix.strip(".").isdigit()]
 
 
+def test_drawn_into_packets_and_into_several(tmp_path):
+    """Perfetto's format stays it, and tells the same chain as JSON; of several traces each gets the whole chain, in its own times."""
+    traces = tmp_path / "traces"
+    (traces / "below").mkdir(parents=True)
+    samples = ROOT / "tests/samples/0.1.0"
+    shutil.copy(samples / "gemm.pftrace", traces / "gemm.pftrace")
+    shutil.copy(samples / "gemm.json.gz", traces / "gemm.json.gz")
+    shutil.copy(samples / "gemm.json.gz", traces / "below/gemm.json.gz")
+    before = (traces / "gemm.pftrace").read_bytes()
+    command(traces / "gemm.pftrace", "-o", tmp_path / "one.pftrace")
+    assert (tmp_path / "one.pftrace").read_bytes().startswith(before)
+    length = drawn(tmp_path / "one.pftrace")
+    assert length == critical_path(str(traces / "gemm.pftrace"))["length_ns"]
+    command(traces, "-o", tmp_path / "drawn")
+    assert sorted(path.name for path in (tmp_path / "drawn").iterdir()) == ["gemm-2.json", "gemm.json", "gemm.pftrace"]
+    lengths = {drawn(path) for path in (tmp_path / "drawn").iterdir()}
+    assert lengths == {critical_path(str(traces))["length_ns"]} != {length}
+
+
+def drawn(path):
+    """ns of the chain in a trace in which nothing is wrong; in packets it has arrows between others' slices."""
+    assert problems_of(str(path), strict=True) == []
+    with open_trace(str(path)) as trace:
+        events = [event for event in trace if event.get("cat") == "critical_path"]
+    assert {event["ph"] for event in events} == ({"X"} if path.suffix == ".json" else {"X", "s", "f"})
+    return sum(event["dur"] for event in events if event["ph"] == "X")
+
+
 def test_what_cannot_be_drawn(tmp_path):
     path = one_kernel().write(tmp_path / "planned.json")
-    for args in ([path, "-o", path], [path, path, "-o", "x.json"], [tmp_path, "-o", "x.json"], [path, "-o", tmp_path / "no/x.json"]):
+    (tmp_path / "file").write_text("")
+    one_kernel().write(tmp_path / "other.json")
+    whole = (ROOT / "tests/samples/0.1.0/gemm.pftrace").read_bytes()
+    (tmp_path / "cut.pftrace").write_bytes(whole[: len(whole) - 7])
+    in_vain = ([path, path], [tmp_path / "other.json", path, tmp_path / "file"], [path, tmp_path / "no/x.json"], [tmp_path / "cut.pftrace", "x"])
+    for args in ([*traces, "-o", output] for *traces, output in in_vain):
         said = command(*args, status=2, cwd=tmp_path).stderr
-        assert said.startswith("xstrace-path: ") and said.count("\n") == 1
+        assert said.startswith("xstrace-path: ") and said.count("\n") == 1 + ("was cut" in said)
     said = command(path, "-o", tmp_path / "x.json", status=2, preexec_fn=limited(resource.RLIMIT_FSIZE, 1000)).stderr
     assert "x.json: File too large" in said and not (tmp_path / "x.json").exists()
     assert path.read_text() == one_kernel().text()

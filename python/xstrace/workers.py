@@ -9,15 +9,18 @@ with workers(address) as pool:              # address None: here
 from __future__ import annotations
 
 import concurrent.futures
+import ctypes
 import logging
 import os
 import re
 import shutil
+import signal
 import socket
 import tempfile
 
-from . import ranks
+from . import ranks, source
 
+PR_SET_PDEATHSIG = 1  # linux/prctl.h
 PATIENCE_S = 15  # for the scheduler to answer
 ADDRESS = re.compile(r"(?:(\w+)://)?\[?([^\s/]+?)\]?:(\d+)")
 
@@ -36,7 +39,7 @@ class _Processes:
         self._count = count or os.cpu_count()
 
     def __enter__(self):
-        self._pool = concurrent.futures.ProcessPoolExecutor(self._count)
+        self._pool = concurrent.futures.ProcessPoolExecutor(self._count, initializer=_end_with, initargs=(os.getpid(),))
         return self
 
     def __exit__(self, *_):
@@ -51,6 +54,14 @@ class _Processes:
         for path, future in futures:
             error = future.exception()
             yield path, None if error else future.result(), error
+
+
+def _end_with(parent):
+    """This process ends when its parent does, however that comes: else it would wait for work for ever. It shows nothing by itself."""
+    source.is_shown = False
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
 
 
 class _Cluster:
