@@ -12,7 +12,6 @@ A line that ends in "# until Ctrl-C" is interrupted after a while. No other code
 """
 
 import contextlib
-import functools
 import importlib.util
 import os
 import re
@@ -136,7 +135,6 @@ def missing(commands):
     return None
 
 
-@functools.lru_cache(maxsize=1)
 def installed(place):
     """xstrace as `meson install` puts it, in a folder that stands for /, and the Python package as a wheel has it: the prefix."""
     command = ["meson", "install", "-C", BUILD, "--no-rebuild", "--quiet", "--destdir", place]
@@ -249,7 +247,16 @@ def update(page, prefix, folder):
     page.write_text(text)
 
 
+def main(names):
+    for name in names:
+        try:
+            with tempfile.TemporaryDirectory(prefix="xstrace-pages-") as made:
+                update(Path(name).resolve(), installed(Path(made, "installed")), Path(made))
+        except (AssertionError, OSError, subprocess.SubprocessError) as error:
+            print(f"pages: {name}: {error}", file=sys.stderr)
+            return 1
+    return 0
+
+
 if __name__ == "__main__":
-    for name in sys.argv[1:]:
-        with tempfile.TemporaryDirectory(prefix="xstrace-pages-") as made:
-            update(Path(name).resolve(), installed(Path(made, "installed")), Path(made))
+    sys.exit(main(sys.argv[1:]))

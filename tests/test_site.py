@@ -150,6 +150,15 @@ def test_pages_fit_a_telephone(site, browser):
     assert not wide
 
 
+@needs_mkdocs
+def test_a_folder_with_something_else_is_left_alone(tmp_path):
+    """mkdocs empties the folder that it writes to."""
+    (tmp_path / "thesis.txt").write_text("years of work")
+    made = subprocess.run([ROOT / "scripts/site", tmp_path], capture_output=True, text=True)
+    assert made.returncode == 1 and made.stderr.count("\n") == 1 and "neither empty nor a site" in made.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+
+
 def test_pictures_are_small_and_used():
     """scripts/pictures makes them."""
     text = "".join(page.read_text() for page in [*DOCS.rglob("*.md"), ROOT / "README.md"])
