@@ -8,22 +8,27 @@ import zipfile
 
 import pytest
 
-from conftest import APPS, ROOT, check_trace, root_only
+from conftest import APPS, ROOT, check_trace, once, root_only
 from others import needs_clients
 
 pytestmark = needs_clients
 NEWEST = (2, 28)
+PLACE = ROOT / "build-dist"
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    if not (ROOT / ".venv-wheel/bin/auditwheel").exists():
-        pytest.skip("no auditwheel; scripts/setup installs it")
-    place = tmp_path_factory.mktemp("wheel")
+def make_wheel():
+    for old in PLACE.glob("*.whl"):
+        old.unlink()
     # beside the other build, with its options: ccache has compiled it
     options = [f"-Cbuild-dir={ROOT}/build-portable", "-Csetup-args=-Dwerror=true"]
-    subprocess.run([ROOT / "packaging/wheel", place, *options], check=True, timeout=1500, stdout=subprocess.DEVNULL)
-    (path,) = place.glob("*.whl")
+    subprocess.run([ROOT / "packaging/wheel", PLACE, *options], check=True, timeout=1500, stdout=subprocess.DEVNULL)
+
+
+@pytest.fixture(scope="session")
+def wheel():
+    if not (ROOT / ".venv-wheel/bin/auditwheel").exists():
+        pytest.skip("no auditwheel; scripts/setup installs it")
+    (path,) = once(PLACE, make_wheel).glob("*.whl")
     assert path.name.endswith("-abi3-manylinux_2_28_x86_64.whl")
     return path
 
