@@ -34,9 +34,7 @@ def packages():
 @pytest.mark.skipif(not shutil.which("lintian"), reason="no lintian")
 def test_lintian(packages):
     (changes,) = packages.glob("*.changes")
-    done = subprocess.run(
-        ["lintian", "--allow-root", "--fail-on", "error,warning", changes], capture_output=True, text=True, timeout=100
-    )
+    done = subprocess.run(["lintian", "--allow-root", "--fail-on", "error,warning", changes], capture_output=True, text=True, timeout=100)
     assert (done.returncode, done.stdout) == (0, ""), done.stdout + done.stderr
 
 

@@ -113,4 +113,6 @@ def test_an_installation_for_one_user(wheel, tmp_path):
 
 def test_a_prefix_such_as_condas(wheel, tmp_path):
     pip("install", "--no-index", "--ignore-installed", "--prefix", tmp_path / "an env", wheel)
-    trace(tmp_path / "an env/bin", tmp_path / "out", env={**os.environ, "PYTHONPATH": str(next((tmp_path / "an env").rglob("site-packages")))})
+    trace(
+        tmp_path / "an env/bin", tmp_path / "out", env={**os.environ, "PYTHONPATH": str(next((tmp_path / "an env").rglob("site-packages")))}
+    )
