@@ -1,5 +1,6 @@
 """The wheel (packaging/wheel) on other people's machines: with --clients, as it is a build of its own."""
 
+import calendar
 import os
 import re
 import subprocess
@@ -69,6 +70,12 @@ def test_no_file_asks_for_a_newer_glibc(wheel, tmp_path):
             "libxstrace",
             "ld-linux-x86-64",
         }, path.name
+
+
+def test_its_times_are_those_of_the_commit(wheel):
+    """Nothing says when it was built."""
+    (epoch,) = {calendar.timegm(info.date_time) for info in zipfile.ZipFile(wheel).infolist()}
+    assert abs(epoch - int(subprocess.run([ROOT / "packaging/epoch"], capture_output=True, check=True).stdout)) < 2
 
 
 def test_constructors(wheel, tmp_path):
