@@ -1,5 +1,6 @@
 """The wheel (packaging/wheel) on other people's machines: with --clients, as it is a build of its own."""
 
+import calendar
 import os
 import re
 import subprocess
@@ -8,22 +9,27 @@ import zipfile
 
 import pytest
 
-from conftest import APPS, ROOT, check_trace, root_only
+from conftest import APPS, ROOT, check_trace, once, root_only
 from others import needs_clients
 
 pytestmark = needs_clients
 NEWEST = (2, 28)
+PLACE = ROOT / "build-dist"
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    if not (ROOT / ".venv-wheel/bin/auditwheel").exists():
-        pytest.skip("no auditwheel; scripts/setup installs it")
-    place = tmp_path_factory.mktemp("wheel")
+def make_wheel():
+    for old in PLACE.glob("*.whl"):
+        old.unlink()
     # beside the other build, with its options: ccache has compiled it
     options = [f"-Cbuild-dir={ROOT}/build-portable", "-Csetup-args=-Dwerror=true"]
-    subprocess.run([ROOT / "packaging/wheel", place, *options], check=True, timeout=1500, stdout=subprocess.DEVNULL)
-    (path,) = place.glob("*.whl")
+    subprocess.run([ROOT / "packaging/wheel", PLACE, *options], check=True, timeout=1500, stdout=subprocess.DEVNULL)
+
+
+@pytest.fixture(scope="session")
+def wheel():
+    if not (ROOT / ".venv-wheel/bin/auditwheel").exists():
+        pytest.skip("no auditwheel; scripts/setup installs it")
+    (path,) = once(PLACE, make_wheel).glob("*.whl")
     assert path.name.endswith("-abi3-manylinux_2_28_x86_64.whl")
     return path
 
@@ -64,6 +70,12 @@ def test_no_file_asks_for_a_newer_glibc(wheel, tmp_path):
             "libxstrace",
             "ld-linux-x86-64",
         }, path.name
+
+
+def test_its_times_are_those_of_the_commit(wheel):
+    """Nothing says when it was built."""
+    (epoch,) = {calendar.timegm(info.date_time) for info in zipfile.ZipFile(wheel).infolist()}
+    assert abs(epoch - int(subprocess.run([ROOT / "packaging/epoch"], capture_output=True, check=True).stdout)) < 2
 
 
 def test_constructors(wheel, tmp_path):
@@ -108,4 +120,6 @@ def test_an_installation_for_one_user(wheel, tmp_path):
 
 def test_a_prefix_such_as_condas(wheel, tmp_path):
     pip("install", "--no-index", "--ignore-installed", "--prefix", tmp_path / "an env", wheel)
-    trace(tmp_path / "an env/bin", tmp_path / "out", env={**os.environ, "PYTHONPATH": str(next((tmp_path / "an env").rglob("site-packages")))})
+    trace(
+        tmp_path / "an env/bin", tmp_path / "out", env={**os.environ, "PYTHONPATH": str(next((tmp_path / "an env").rglob("site-packages")))}
+    )

@@ -133,6 +133,7 @@ def test_the_source_archive_builds_and_passes_its_tests(tmp_path):
     (archive,) = (clone / "build/meson-dist").glob("*.tar.xz")
     assert archive.name == f"xstrace-{VERSION}.tar.xz"
     with tarfile.open(archive) as file:
+        assert {member.mtime for member in file} == {int(run("git", "log", "-1", "--format=%ct", cwd=clone))}
         file.extractall(tmp_path / "unpacked", filter="data") if hasattr(tarfile, "data_filter") else file.extractall(tmp_path / "unpacked")
     source = tmp_path / "unpacked" / f"xstrace-{VERSION}"
     for name in (".deps", ".venv"):
