@@ -100,9 +100,10 @@ def test_metrics_after_the_trace(uniview, tmp_path):
 
 
 @needs_clients
-def test_the_page_itself_opens_it(uniview, tmp_path):
+def test_the_page_itself_opens_it(uniview, tmp_path, monkeypatch):
     """Perfetto's UI, at its own address by a resolver's rule, in a browser: it is allowed to read the trace, and uniview.py ends."""
     signal.alarm(300)
+    monkeypatch.setattr(perfetto_ui, "WAIT", 200)
     try:
         perfetto_ui.browser(), perfetto_ui.devtools()
         pages = functools.partial(http.server.SimpleHTTPRequestHandler, directory=perfetto_ui.ui_directory())
@@ -116,7 +117,9 @@ def test_the_page_itself_opens_it(uniview, tmp_path):
     path = tmp_path / "a b.json"
     path.write_text(text_of_trace(normal_events(200)))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), pages) as server:
-        server.socket = context.wrap_socket(server.socket, server_side=True)
+        server.socket = context.wrap_socket(
+            server.socket, server_side=True, do_handshake_on_connect=False
+        )  # one that is silent stops no other
         threading.Thread(target=server.serve_forever, daemon=True).start()
         process = uniview("-t", path)
         address = process.stdout.readline().split()[1]
