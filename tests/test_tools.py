@@ -19,7 +19,7 @@ from conftest import ROOT, limited
 from others import CLIENTS, need, needs_clients
 from test_ranks import cluster
 from test_scripts import KINETO, UNITRACE
-from xstrace import check, diff, path, query, source, summary
+from xstrace import check, diff, many, path, query, source, summary
 from xstrace.categories import summary_main
 from xstrace.report import command
 
@@ -149,6 +149,12 @@ def test_memory_has_a_bound(traces, tmp_path, tool):
         done.stderr
     )
     assert "Traceback" not in done.stderr
+
+
+def test_the_bound_holds():
+    with pytest.raises(MemoryError), many.memory_bound(64 << 20):
+        bytearray(256 << 20)
+    assert len(bytearray(256 << 20)) == 256 << 20
 
 
 def test_bars_where_somebody_looks(traces, monkeypatch):

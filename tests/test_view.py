@@ -117,7 +117,9 @@ def test_the_page_itself_opens_it(uniview, tmp_path, monkeypatch):
     path = tmp_path / "a b.json"
     path.write_text(text_of_trace(normal_events(200)))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), pages) as server:
-        server.socket = context.wrap_socket(server.socket, server_side=True)
+        server.socket = context.wrap_socket(
+            server.socket, server_side=True, do_handshake_on_connect=False
+        )  # one that is silent stops no other
         threading.Thread(target=server.serve_forever, daemon=True).start()
         process = uniview("-t", path)
         address = process.stdout.readline().split()[1]

@@ -175,6 +175,7 @@ class _Chain:
         self._pids = {row[1] for row in rows if row[5] == number}
         base = tables.connection.execute("SELECT base_ns FROM traces WHERE trace_id = ?", [number]).fetchall()[0][0]
         self._shift = graph.base - (base or 0)
+        self._first = -self._shift
 
     def free_pid(self, pid):
         """One that no process of the trace has: this one, or the next below."""
@@ -183,7 +184,10 @@ class _Chain:
         return pid
 
     def slices(self):
-        """(name, begin, end, args) of the track's slices; what is alike and follows itself is one."""
+        """(name, begin, end, args) of the track's slices; what is alike and follows itself is one.
+
+        A trace of ours has no times before its base, the beginning of a day: what other traces say of the day before is left out.
+        """
         names = names_of(self._graph, self._found).tolist()
         steps = self._found.steps.tolist()
         piece = None
@@ -195,10 +199,10 @@ class _Chain:
             if piece and piece[0] == what:
                 piece[2] = end
                 continue
-            if piece:
+            if piece and piece[2] > self._first:
                 yield self._slice(*piece)
-            piece = [what, begin, end]
-        if piece:
+            piece = [what, max(begin, self._first), end]
+        if piece and piece[2] > self._first:
             yield self._slice(*piece)
 
     def _slice(self, what, begin, end):

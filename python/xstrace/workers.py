@@ -8,6 +8,7 @@ with workers(address) as pool:              # address None: here
 
 from __future__ import annotations
 
+import asyncio
 import concurrent.futures
 import ctypes
 import logging
@@ -21,6 +22,7 @@ import tempfile
 from . import ranks, source
 
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
+BATCH = 32  # calls in one task of a cluster
 PATIENCE_S = 15  # for the scheduler to answer
 ADDRESS = re.compile(r"(?:(\w+)://)?\[?([^\s/]+?)\]?:(\d+)")
 
@@ -71,7 +73,8 @@ class _Cluster:
             import distributed
         except ImportError:
             raise Unavailable("--scheduler needs Dask here and on the workers: pip install distributed") from None
-        logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what goes wrong is said below
+        for name in ("distributed", *(name for name in logging.root.manager.loggerDict if name.startswith("distributed."))):
+            logging.getLogger(name).setLevel(logging.CRITICAL)  # what goes wrong is said below
         try:
             self._client = distributed.Client(address, timeout=PATIENCE_S, set_as_default=False)
         except (OSError, ValueError, TypeError) as error:  # TimeoutError is an OSError
@@ -111,14 +114,44 @@ class _Cluster:
     def each(self, function, calls):
         # who sees a file may end before it is asked for it; then any other may try
         options = {"allow_other_workers": True, "pure": False}
-        futures = [(call[0], self._client.submit(function, *call, workers=self._near[call[0]][1], **options)) for call in calls]
-        for path, future in futures:
+        futures = [
+            (batch, self._client.submit(_each_of, function, batch, workers=self._near[batch[0][0]][1], **options))
+            for batch in self._batches(calls)
+        ]
+        for batch, future in futures:
             try:
                 error = future.exception()
-            except Exception as lost:  # not the function's own
-                raise Unavailable(f"the Dask scheduler is gone: {lost}") from None
-            yield path, None if error else future.result(), error
+            except (Exception, asyncio.CancelledError) as lost:  # not the function's own
+                error = lost
+            if isinstance(error, (asyncio.CancelledError, concurrent.futures.CancelledError, OSError)):
+                raise Unavailable(f"the Dask scheduler is gone: {' '.join(str(error).split())[:200] or type(error).__name__}") from None
+            results = [(None, error)] * len(batch) if error else future.result()
+            for call, (result, error) in zip(batch, results):
+                yield call[0], result, error
             future.release()
+
+    def _batches(self, calls):
+        """The calls in their order, in lists of those whose files the same workers see: a task for each would cost more than a small trace."""
+        most = max(1, min(BATCH, len(calls) // (4 * max(1, len(self._client.scheduler_info()["workers"])))))
+        batch = []
+        for call in calls:
+            if batch and (len(batch) == most or self._near[call[0]][1] != self._near[batch[0][0]][1]):
+                yield batch
+                batch = []
+            batch.append(call)
+        if batch:
+            yield batch
+
+
+def _each_of(function, calls):
+    """[(result, error)] of each call, one of them None. Runs on a worker."""
+    results = []
+    for call in calls:
+        try:
+            results.append((function(*call), None))
+        except Exception as error:  # of one trace; it is told where it is read
+            results.append((None, error))
+    return results
 
 
 def _look_for(address):
