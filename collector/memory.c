@@ -1,5 +1,5 @@
 /*
- * Memory that lives as long as the process, and whether other memory can be read.
+ * Memory that lives as long as the process.
  */
 #include <errno.h>
 #include <sys/mman.h>
@@ -10,7 +10,6 @@
 #include "sys.h"
 
 #define ARENA 65536u
-#define PAGE  4096u
 
 /* zeroed memory; the first piece is there already: most programs need no more */
 static _Alignas(16) char first[2048];
@@ -77,15 +76,4 @@ void *xs_table_make(struct xs_table *table)
 						     memory_order_release, memory_order_acquire))
 		return there;
 	return fresh;
-}
-
-bool xs_page_readable(uintptr_t address)
-{
-	long result;
-
-	if (address < PAGE) /* no set at all, to the kernel */
-		return false;
-	/* an impossible operation: the kernel reads the set first, and says whether it could */
-	result = xs_sys(SYS_rt_sigprocmask, ~0, address & ~(uintptr_t)(PAGE - 1), NULL, 8);
-	return result != -EFAULT && result != -EPERM;
 }
