@@ -4,7 +4,6 @@
 It adds what is done for each trace by itself: checking, statistics, Parquet; here, or by the workers of a Dask cluster.
 """
 
-import argparse
 import json
 import os
 import re
@@ -17,11 +16,6 @@ HERE = os.path.dirname(os.path.realpath(__file__))
 PLACES = ("../bin", "../../../bin", "../build/merge")  # installed, beside a build
 PACKAGES = (HERE, os.path.join(HERE, "../share/xstrace"), os.path.join(HERE, "../python"))
 FAILED = 125
-
-
-class Parser(argparse.ArgumentParser):
-    def error(self, message):
-        fail(message)
 
 
 def say(text):
@@ -54,8 +48,22 @@ def of_ranks(directory, ranks):
     return found
 
 
+def find_package():
+    """Makes the Python package importable; exits where there is none."""
+    place = next((p for p in PACKAGES if os.path.isfile(os.path.join(p, "xstrace/ranks.py"))), None)
+    if not place:
+        fail("the Python package xstrace was not found beside it, or in ../share/xstrace")
+    sys.path.insert(0, place)
+
+
 def arguments():
-    parser = Parser(
+    from xstrace.cli import Parser
+
+    class Options(Parser):
+        def refuse(self, text):
+            fail(text)
+
+    parser = Options(
         description="Merges traces; more options and the report have xstrace-merge --help.",
         epilog="Example: mergetrace.py -o all.json traces/ . Exit status: 0 all is done; 1 something was left out, or not as it should be, and said; 125 nothing could be done.",
     )
@@ -213,15 +221,12 @@ def by_rank(args):
 
 def main():
     global ranks, trace, workers
+    find_package()
     args = arguments()
     output = args.outputFile or ("" if args.by_rank else "unitrace.all.json")
     merger = find_merger() if output or args.parquet else None
     status = 0
     if args.by_rank:
-        place = next((p for p in PACKAGES if os.path.isfile(os.path.join(p, "xstrace/ranks.py"))), None)
-        if not place:
-            fail("the Python package xstrace was not found beside it, or in ../share/xstrace")
-        sys.path.insert(0, place)
         from xstrace import ranks, trace, workers
 
         status = by_rank(args)

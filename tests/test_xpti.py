@@ -326,6 +326,7 @@ def test_a_program_without_a_sycl_compiler(xstrace, tmp_path):
     assert found["submit host task"] == 1 and found["submit memset"] == 1 and found["urEnqueueUSMFill"] == 1
     assert found["urCommandBufferFinalizeExp"] == found["urEnqueueCommandBufferExp"] == 1
     kernels = [s for s in run.trace.device if s.base == "scale"]
+    assert [s.base for s in run.trace.device].count("command buffer (scale)") == 1
     in_file = [
         s for s in run.trace.slices if s.name.startswith("submit") and s.args.get("source_file", [""])[0].endswith("sycl_buffers.cpp")
     ]

@@ -14,7 +14,7 @@ import re
 import statistics
 import sys
 
-from .cli import add_memory_limit, behave_like_a_filter, printable, said
+from .cli import Parser, add_memory_limit, behave_like_a_filter, printable, said
 from .report_tables import Misuse, readings_of
 from .workers import Unavailable
 
@@ -180,7 +180,7 @@ def summarize_categories(readings, schema, aggregator="mean"):
 def categorize_main(argv=None):
     """categorize.py: 0, or 1 when a file is not as it must be."""
     behave_like_a_filter()
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="categorize.py",
         description="Makes of a schema in INI the JSON that summary.py takes, too.",
         epilog="Example: categorize.py --ini LLaMA.ini --json LLaMA.json",
@@ -204,7 +204,7 @@ def categorize_main(argv=None):
 def summary_main(argv=None):
     """summary.py: 0; 1 when a file is not as it must be."""
     behave_like_a_filter()
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="summary.py",
         description="Times and calls of kernels by category, over all processes: of reports (-h -d -r) or of traces.",
         epilog="Example: summary.py --input reports.tgz --schema LLaMA.ini --output sums.json",

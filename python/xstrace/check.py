@@ -16,7 +16,7 @@ import json
 import sys
 from array import array
 
-from .cli import behave_like_a_filter, interruptible, microseconds, printable, put, said, say_unusable
+from .cli import Parser, behave_like_a_filter, interruptible, microseconds, printable, put, said, say_unusable
 from .intervals import Intervals
 from .source import ZSTD_WINDOW
 from .trace import TraceError, events_of, open_trace
@@ -518,7 +518,7 @@ def main(argv=None):
 
     if argv is None:
         behave_like_a_filter()
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog=COMMAND,
         description="Proves that no viewer can misread a trace (xstrace's, or another tool's).",
         epilog=EXAMPLE,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import difflib
 import os
 import re
 import signal
@@ -57,6 +58,32 @@ def say_unusable(command, path, error):
     """One line on stderr: why `command` cannot use the file `path` (an OSError or a TraceError)."""
     reason = getattr(error, "strerror", None) or str(error)
     print(f"{command}: {printable(path)}: {said(reason)}", file=sys.stderr)
+
+
+class Parser(argparse.ArgumentParser):
+    """One line says what is wrong, and what to do: which option was meant, or where all are. Its status is 2."""
+
+    def parse_args(self, args=None, namespace=None):
+        """As argparse does; but a mistaken option comes before what else is missing."""
+        known = [name for name in self._option_string_actions if name.startswith("--")]
+        for word in sys.argv[1:] if args is None else args:
+            name = word.partition("=")[0]
+            if name == "--":
+                break
+            if not name.startswith("--") or " " in name or any(one.startswith(name) for one in known):
+                continue
+            near = difflib.get_close_matches(name, known, 1)
+            text = f"unknown option {said(name)}"
+            self.refuse(f"{text}; did you mean {near[0]}?" if near else f"{text}; see {self.prog} --help")
+        return super().parse_args(args, namespace)
+
+    def error(self, message):
+        """What argparse found wrong; does not return."""
+        self.refuse(f"{said(message)}; see {self.prog} --help")
+
+    def refuse(self, text):
+        """Ends with this line (str); a command that does so in a way of its own overrides it."""
+        self.exit(2, f"{self.prog}: {text}\n")
 
 
 def add_zstd_window(parser):

@@ -9,7 +9,7 @@ import os
 import sys
 
 from . import diff_out, diff_read
-from .cli import add_memory_limit, add_zstd_window, put, said
+from .cli import Parser, add_memory_limit, add_zstd_window, put, said
 from .convert import NoTables
 from .diff_rows import compare
 from .diff_rules import Misuse, judge, parse
@@ -85,7 +85,7 @@ def _read(places, cache=True, memory_limit=1 << 30, zstd_window=ZSTD_WINDOW, sch
 
 
 def _parser():
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog=COMMAND,
         description="What has become slower or faster, appeared or vanished, from A's traces to B's.",
         epilog=EXAMPLES,

@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 
-from .cli import behave_like_a_filter, memory_size, printable, put, said
+from .cli import Parser, behave_like_a_filter, memory_size, printable, put, said
 from .source import ZSTD_WINDOW, TraceError
 from .tables import explained
 from .workers import Unavailable
@@ -79,7 +79,7 @@ def _titles(tables, graph):
 
 
 def _options(argv):
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="xstrace-path",
         description="The longest chain of what had to wait for what, from a run's end back to its begin: by kind, by name, "
         "and as a track; and how long the run were if parts of it took more or less time.",

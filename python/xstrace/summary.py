@@ -17,7 +17,7 @@ import sys
 from array import array
 
 from . import many
-from .cli import behave_like_a_filter, clip, clip_middle, clip_path, columns, printable, put, said, say_unusable
+from .cli import Parser, behave_like_a_filter, clip, clip_middle, clip_path, columns, printable, put, said, say_unusable
 from .convert import find_traces
 from .energy import Energy, as_csv, as_json, as_text
 from .intervals import Intervals
@@ -35,6 +35,7 @@ EPOCH_NS = 10**18  # ts without a base that lie behind this count from 1970
 FOREVER_NS = 1 << 62
 KINETO_CALLS = ("cuda_runtime", "cuda_driver", "xpu_runtime", "xpu_driver", "mtia_runtime")
 KINETO_COPIES = ("gpu_memcpy", "gpu_memset")
+SAMPLE = "sample"  # a function that --attach has found
 KINETO_TASKS = ("cpu_op", "user_annotation", "python_function")
 TRANSFER = re.compile(r"(.*?)\[([0-9]{1,19})\]\Z", re.DOTALL)
 DEVICE_NAME = re.compile(r"DEVICE<[^>]*>\[(.*)\]", re.DOTALL)
@@ -138,7 +139,7 @@ class Summary:
                     self._busy[pid] = array("q"), array("q")
                 self._busy[pid][0].append(start)
                 self._busy[pid][1].append(end)
-        elif category in KINETO_TASKS:
+        elif category in KINETO_TASKS or category == SAMPLE:
             total = self.tasks[name]
         elif category is None or category in KINETO_CALLS:
             total = self.calls[name]
@@ -484,7 +485,7 @@ Exit status: 0, or 2 when a file could not be used."""
 
 
 def _parser():
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog=COMMAND,
         description="Says in ten lines what a trace holds (xstrace's, or another tool's); with --energy, what the "
         "tasks and kernels of a run have cost.",

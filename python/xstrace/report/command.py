@@ -9,7 +9,7 @@ import json
 import os
 import sys
 
-from ..cli import behave_like_a_filter, memory_size, printable, put, said
+from ..cli import Parser, behave_like_a_filter, memory_size, printable, put, said
 from .. import convert
 from ..many import NAMES, shown
 from ..trace import TraceError
@@ -43,7 +43,7 @@ def main(argv=None):
 
 
 def _parser():
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog=COMMAND,
         description="Writes one HTML page that tells why a program is slow: what the time of the traces went into, and what to do about it.",
         epilog=EXAMPLE,
