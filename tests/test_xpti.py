@@ -95,6 +95,16 @@ def test_arguments_and_results(xstrace):
         assert re.fullmatch(pattern, "\n".join(found[name])), (name, found[name])
 
 
+def test_pointers_that_lead_nowhere_are_not_followed(xstrace):
+    run = xstrace(f"{SYCL} -c", "sycl_app", ["pointers"])
+    assert run.status == 0
+    found = logged(run)
+    assert set(found["urEnqueueKernelLaunch"][1::2] + found["urQueueCreate"][1::2]) == {"-> UR_RESULT_SUCCESS (0)"}
+    # up to the end of the last page that is there
+    assert re.fullmatch(r"numEvents = 1 phEventWaitList = 0x[0-9a-f]+ \{0x6e6e6e6e6e6e6e6e\}", found["urEventWait"][-2])
+    assert found["urProgramBuild"][0].endswith(' "nnn"')
+
+
 def test_arguments_of_a_newer_unified_runtime_are_not_read(xstrace):
     run = xstrace(f"{SYCL} -c", "sycl_app", ["newer", "arguments"])
     assert run.status == 0

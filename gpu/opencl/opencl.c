@@ -329,7 +329,7 @@ void xs_cl_commands_init(void)
 	static struct xs_hook at_end = { .function = xs_cl_harvest_all },
 			      at_thread_end = { .function = thread_ends };
 
-	owner = getpid();
+	owner = (pid_t)xs_sys(SYS_getpid);
 	xs_at_end(&at_end);
 	xs_at_thread_end(&at_thread_end);
 }
