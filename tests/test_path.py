@@ -395,7 +395,7 @@ def test_drawn_into_packets_and_into_several(tmp_path):
     told = critical_path(str(traces))
     places = {path.name: drawn(path) for path in (tmp_path / "drawn").iterdir()}
     whole, day = (told["begin_ns"], told["length_ns"]), base + 86_400 * 10**9
-    assert places == {"gemm.json": (day, whole[0] + whole[1] - day), "gemm-2.json": whole, "gemm.pftrace": whole}
+    assert places == {"gemm-2.json": (day, whole[0] + whole[1] - day), "gemm.json": whole, "gemm.pftrace": whole}
 
 
 def drawn(path):

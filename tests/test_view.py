@@ -32,8 +32,7 @@ def uniview(tmp_path):
     (tmp_path / "viewer.py").write_text(VIEWER)
     started = []
 
-    def start(*args):
-        browser = f"{sys.executable} {tmp_path}/viewer.py {tmp_path}/seen %s &"
+    def start(*args, browser=f"{sys.executable} {tmp_path}/viewer.py {tmp_path}/seen %s &"):
         env = os.environ | {"BROWSER": browser}
         command = [sys.executable, SCRIPTS / "uniview.py", *map(str, args)]
         process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -121,7 +120,7 @@ def test_the_page_itself_opens_it(uniview, tmp_path, monkeypatch):
             server.socket, server_side=True, do_handshake_on_connect=False
         )  # one that is silent stops no other
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        process = uniview("-t", path)
+        process = uniview("-t", path, browser="true %s")  # a real one reads it, below
         address = process.stdout.readline().split()[1]
         here = f"--host-resolver-rules=MAP ui.perfetto.dev 127.0.0.1:{server.server_port}"
         browser = perfetto_ui.Browser(options=["--ignore-certificate-errors", here])
