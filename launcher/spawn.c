@@ -327,7 +327,6 @@ int xs_run_application(struct xs_launch *launch, char *drain_path, const char *p
 
 	if (!set_mask(all, &old))
 		return run_in_a_sandbox(launch, path, argv);
-
 	/*
 	 * who was asked to end with its parent does; else we learn in this way that the parent is
 	 * another one
