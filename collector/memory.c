@@ -1,10 +1,6 @@
 /*
  * Memory that lives as long as the process.
  */
-#include <errno.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-
 #include "lock.h"
 #include "self.h"
 #include "sys.h"
@@ -15,16 +11,13 @@
 static _Alignas(16) char first[2048];
 static char *arena = first, *arena_end = first + sizeof(first);
 
-void *xs_map_memory(size_t size)
+static void *map_memory(size_t size)
 {
-	long map = xs_sys(SYS_mmap, NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-			  -1, 0);
+	void *map = xs_map_memory(size);
 
-	if (map >= 0 || map < -4095)
-		return (void *)map;
-	if (map == -ENOMEM) /* and not in a sandbox, which is reported elsewhere */
+	if (!map && !xs_is_sealed()) /* what a sandbox refuses is reported elsewhere */
 		xs_tell_unseen(XS_UNSEEN_MEMORY);
-	return NULL;
+	return map;
 }
 
 void *xs_arena_locked(size_t size)
@@ -33,9 +26,9 @@ void *xs_arena_locked(size_t size)
 
 	size = (size + 15) & ~(size_t)15;
 	if (size > ARENA / 2 && size > (size_t)(arena_end - arena))
-		return xs_map_memory(size);
+		return map_memory(size);
 	if (size > (size_t)(arena_end - arena)) {
-		char *fresh = xs_map_memory(ARENA);
+		char *fresh = map_memory(ARENA);
 
 		if (!fresh)
 			return NULL; /* a smaller piece may still fit */

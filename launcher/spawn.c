@@ -309,6 +309,14 @@ int xs_start_drain(struct xs_launch *launch, char *path)
 	return drain;
 }
 
+/* We wait for signals, which none that is not blocked reaches. */
+static int run_in_a_sandbox(struct xs_launch *launch, const char *path, char **argv)
+{
+	xs_launch_destroy(launch);
+	xs_tell("xstrace: %s runs untraced: a sandbox refuses rt_sigprocmask()\n", path);
+	return xs_exec_application(path, argv);
+}
+
 int xs_run_application(struct xs_launch *launch, char *drain_path, const char *path, char **argv,
 		       char **environment)
 {
@@ -317,13 +325,8 @@ int xs_run_application(struct xs_launch *launch, char *drain_path, const char *p
 	int app, drain, status = 0, death_signal = 0;
 	uint64_t all = ALL_SIGNALS, old;
 
-	if (!set_mask(all,
-		      &old)) { /* we wait for signals, which none that is not blocked reaches */
-		xs_launch_destroy(launch);
-		xs_tell("xstrace: %s runs untraced: a sandbox refuses rt_sigprocmask()\n", path);
-		return xs_exec_application(path, argv);
-	}
-
+	if (!set_mask(all, &old))
+		return run_in_a_sandbox(launch, path, argv);
 	/*
 	 * who was asked to end with its parent does; else we learn in this way that the parent is
 	 * another one

@@ -52,6 +52,8 @@ def rows(run):
         for part in path.read_text().split("\n=== Device #")[1:]:
             device, _, text = part.partition(" Metrics ===\n\n")
             lines = [line for line in text.splitlines() if line]
+            columns = lines[0].split(",")
+            assert len(columns) == len(set(columns)), columns  # a row would have the last one alone
             found += [(pid, int(device), row) for row in csv.DictReader(lines)]
     return found
 

@@ -1,13 +1,22 @@
 /*
- * Whether memory of the program's can be read.
+ * The kernel's pages: new ones, and whether one can be read.
  */
 #include <errno.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 
-#include "collector.h"
+#include "self.h"
 #include "sys.h"
 
 #define PAGE 4096u
+
+void *xs_map_memory(size_t size)
+{
+	long map = xs_sys(SYS_mmap, NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			  -1, 0);
+
+	return map < 0 && map >= -4095 ? NULL : (void *)map;
+}
 
 bool xs_page_readable(uintptr_t address)
 {
