@@ -21,6 +21,8 @@ def read_functions(table, text):
     struct = re.search(rf'struct\s+{table["dispatch"]}\s*\{{(.*?)\}}', text, re.S).group(1)
     # "cl_api_clFoo clFoo;", in newer headers "clFoo_t *clFoo;"
     order = re.findall(rf'\b{name}\s*;', struct)
+    if not order:
+        sys.exit(f'{table["header"]}: the loader\'s table (struct {table["dispatch"]}) is of a form that is not known')
     return found, [f for f in order if f in found]
 
 
