@@ -13,12 +13,16 @@ def read_functions(table, text):
     found = {}
     # typedefs first: prototypes, which name their arguments, take their place
     for pattern in (rf'typedef\s+([\w\s\*]+?)\(\s*\*\s*{table["typedef_prefix"]}{name}\s*\)\s*\(([^;]*)\)\s*;',
+                    rf'typedef\s+([\w\s\*]+?)\b{name}_t\s*\(([^;]*)\)\s*;',
                     rf'typedef\s+([\w\s\*]+?)\(\s*\*\s*{name}_fn\s*\)\s*\(([^;]*)\)\s*;',
                     rf'extern\s+([\w\s\*]+?)\b{name}\s*\(([^;]*)\)\s*;'):
         for returns, function, arguments in re.findall(pattern, text):
             found[function] = Function(function, returns, arguments)
     struct = re.search(rf'struct\s+{table["dispatch"]}\s*\{{(.*?)\}}', text, re.S).group(1)
-    order = re.findall(rf'{table["typedef_prefix"]}{name}\s+\1\s*;', struct)
+    # "cl_api_clFoo clFoo;", in newer headers "clFoo_t *clFoo;"
+    order = re.findall(rf'\b{name}\s*;', struct)
+    if not order:
+        sys.exit(f'{table["header"]}: the loader\'s table (struct {table["dispatch"]}) is of a form that is not known')
     return found, [f for f in order if f in found]
 
 

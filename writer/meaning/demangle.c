@@ -179,6 +179,8 @@ const char *xs_demangle(const char *text, size_t *length)
 			return entry->plain;
 		}
 	}
+#else
+	(void)length;
 #endif
 	return text;
 }
