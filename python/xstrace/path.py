@@ -7,7 +7,8 @@ import json
 import os
 import sys
 
-from .cli import behave_like_a_filter, memory_size, printable, put, said
+from .cli import add_memory_limit, printable, put, said
+from .running import command
 from .source import TraceError
 
 EXAMPLE = """example:
@@ -85,7 +86,7 @@ def _options(argv):
     parser.add_argument("-o", "--output", metavar="FILE", help="write a copy of the trace with the chain as a track")
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
     parser.add_argument("--top", type=_count, default=12, metavar="N", help="rows of each table (default 12)")
-    parser.add_argument("--memory-limit", type=memory_size, metavar="BYTES", help="of the database, about (suffixes K, M, G; default 1G)")
+    add_memory_limit(parser)
     return parser.parse_args(argv)
 
 
@@ -95,10 +96,9 @@ def _count(text):
     return int(text)
 
 
+@command("xstrace-path")
 def main(argv=None):
     """The command. argv: list of str, default the process's own. Returns the exit status."""
-    if argv is None:
-        behave_like_a_filter()
     options = _options(argv)
     try:
         if options.output and (len(options.traces) > 1 or os.path.isdir(options.traces[0])):
@@ -111,6 +111,8 @@ def main(argv=None):
                 from .path_draw import draw
 
                 draw(tables.paths[0], options.output, graph, found, tables)
+    except BrokenPipeError:
+        raise
     except (TraceError, OSError, MemoryError) as error:
         print(f"xstrace-path: {said(_reason(error, options.output))}", file=sys.stderr)
         return 2

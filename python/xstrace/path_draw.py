@@ -11,6 +11,7 @@ from .path_core import NONE
 from .path_graph import CATEGORIES
 from .path_report import kind_of, names_of
 from .pftrace import is_perfetto
+from .running import written
 from .source import Source, TraceError
 
 TRACK = "Critical path"
@@ -30,27 +31,13 @@ def draw(path, output, graph, found, tables):
     if os.path.exists(output) and os.path.samefile(path, output):
         raise TraceError(f"{output} is the trace itself: the copy needs another name")
     source = Source(path)
-    is_new = not os.path.exists(output) or os.path.isfile(output)
-    unfinished = f"{output}.{os.getpid()}" if is_new else output  # a pipe or a device is written as it is
     try:
         if is_perfetto(source.peek()):
             raise TraceError("-o draws into traces in JSON, not into Perfetto's format")
-        with _create(unfinished, output) as out:
+        with written(output) as out:
             _copy(source, out, _events(graph, found, tables))
-        if is_new:
-            os.replace(unfinished, output)
     finally:
         source.close()
-        if is_new and os.path.exists(unfinished):
-            os.unlink(unfinished)
-
-
-def _create(unfinished, output):
-    try:
-        return open(unfinished, "wb")
-    except OSError as error:
-        error.filename = output  # the name that people know
-        raise
 
 
 def _copy(source, out, events):

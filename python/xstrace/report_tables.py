@@ -16,6 +16,7 @@ import tempfile
 
 from .check import DEVICE_CATEGORIES
 from .cli import said
+from .running import opened
 from .source import TraceError
 from .trace import events_of, open_trace
 
@@ -83,7 +84,7 @@ def _files(place, warn):
 
 
 def _readings(path):
-    with open(path, "rb") as file:
+    with opened(path, "rb") as file:
         head = file.read(4096)
     is_text = not head.startswith((b"\x28\xb5\x2f\xfd", b"\x1f\x8b", b"\n", b"\x0a")) or b"===" in head
     if is_text and not head.lstrip().startswith((b"{", b"[")):

@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import stat
 import subprocess
 import tempfile
 import zlib
+
+from .running import opened
 
 try:
     import zstandard
@@ -74,11 +75,8 @@ class Source:
         self.error = None
         self._window = window
         self._first = b""
-        self._file = open(path, "rb")
+        self._file = opened(path, "rb")
         try:
-            mode = os.fstat(self._file.fileno()).st_mode
-            if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
-                raise TraceError("neither a file nor a pipe")
             head = self._file.read(PIECE)
             self._chunks = self._choose(head)
         except BaseException:

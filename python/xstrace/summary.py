@@ -16,7 +16,6 @@ from array import array
 
 from .cli import (
     add_zstd_window,
-    behave_like_a_filter,
     clip,
     clip_middle,
     clip_path,
@@ -28,6 +27,7 @@ from .cli import (
 from .energy import Energy, as_csv, as_text
 from .intervals import Intervals
 from .overhead import OWN_ARGS, NetTimes, overhead_of
+from .running import command
 from .source import ZSTD_WINDOW
 from .trace import TraceError, events_of, open_trace
 
@@ -427,10 +427,9 @@ def _report_energy(options):
     return 0
 
 
+@command("xstrace-summary")
 def main(argv=None):
     """The command. argv: list of str, default the process's own. Returns the exit status."""
-    if argv is None:
-        behave_like_a_filter()
     parser = argparse.ArgumentParser(
         prog="xstrace-summary",
         description="Says in ten lines what a trace holds (xstrace's, or another tool's); with --energy, what the "
