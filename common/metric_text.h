@@ -33,7 +33,8 @@ static inline char *xs_metric_put_line(char *o, const char *end, const char *nam
 	if (!unit || !unit[0] || strstr(unit, "null"))
 		return o;
 	o = xs_metric_put(o, end, "[", 1);
-	o = strstr(unit, "percent") ? xs_metric_put(o, end, "%", 1) : xs_metric_put(o, end, unit, most);
+	o = strstr(unit, "percent") ? xs_metric_put(o, end, "%", 1)
+				    : xs_metric_put(o, end, unit, most);
 	return xs_metric_put(o, end, "]", 1);
 }
 

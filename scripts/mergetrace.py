@@ -4,18 +4,20 @@
 It adds what is done for each trace by itself: checking, statistics, Parquet; here, or by the workers of a Dask cluster.
 """
 
-import argparse
-import json
-import os
-import re
-import shutil
 import signal
-import subprocess
-import sys
-import tempfile
 
 if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # until the command itself sees to it
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+import argparse  # noqa: E402
+import json  # noqa: E402
+import os  # noqa: E402
+import re  # noqa: E402
+import shutil  # noqa: E402
+import subprocess  # noqa: E402
+import sys  # noqa: E402
+import tempfile  # noqa: E402
+
 HERE = os.path.dirname(os.path.realpath(__file__))
 PLACES = ("../bin", "../../../bin", "../build/merge")  # installed, beside a build
 PACKAGES = (HERE, os.path.join(HERE, "../share/xstrace"), os.path.join(HERE, "../python"))

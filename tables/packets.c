@@ -341,7 +341,8 @@ static bool is_own(struct packets *p, const struct xf_event *event)
 
 	if (event->cat.p || (!is_trace && !is_end && !xf_is(event->name, "\"xstrace::process\"")))
 		return false;
-	while ((is_trace || is_end) && event->args.n && xf_member(&at, event->args.p + event->args.n, &key, &value))
+	while ((is_trace || is_end) && event->args.n &&
+	       xf_member(&at, event->args.p + event->args.n, &key, &value))
 		xt_take_member(p->trace, key, value);
 	return true;
 }

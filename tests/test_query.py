@@ -615,7 +615,7 @@ def test_output_that_nobody_reads_and_full_disks(small):
     )
     process.stdout.read(10)
     process.stdout.close()
-    assert process.wait(60) == 141 and process.stderr.read() == b""
+    assert process.wait(60) == -signal.SIGPIPE and process.stderr.read() == b""
     process.stderr.close()
     with open("/dev/full", "wb") as full:
         done = subprocess.run([sys.executable, QUERY, small, "select * from slices"], stdout=full, stderr=subprocess.PIPE)

@@ -185,6 +185,11 @@ def main(argv=None):
         return _run(_parser().parse_args(argv))
     except (Failed, TraceError, answers.CannotWrite) as error:
         print(f"{COMMAND}: {printable(str(error))}", file=sys.stderr)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        where = f"{printable(error.filename)}: " if error.filename else ""
+        print(f"{COMMAND}: {where}cannot write: {error.strerror or error}", file=sys.stderr)
     return 2
 
 

@@ -32,6 +32,7 @@ SHAPE = re.compile(r"\[[^\[\]]*\]$")  # what a trace says of a kernel's shape, o
 COMMUNICATION = ("oneCCL::",)
 LONGEST = 1 << 20  # of a line in a report
 LARGEST_REPORT = 256 << 20
+LARGEST_MEMBER = 4 << 30  # of a tarball: it is unpacked beside it
 
 
 class Misuse(Exception):
@@ -66,6 +67,9 @@ def _files(place, warn):
                 if os.path.isfile(path):
                     yield path, path
         return
+    os.stat(place)  # there is something
+    if not os.path.isfile(place):
+        raise Misuse("neither a file nor a directory")
     if not tarfile.is_tarfile(place):
         yield place, place
         return
@@ -74,6 +78,9 @@ def _files(place, warn):
             for member in tar:
                 source = tar.extractfile(member) if member.isfile() else None
                 if source is None:
+                    continue
+                if member.size > LARGEST_MEMBER:
+                    warn(f"{place}: {member.name}: larger than {LARGEST_MEMBER >> 30} GiB; left out")
                     continue
                 path = os.path.join(folder, "member")
                 with source, open(path, "wb") as copy:

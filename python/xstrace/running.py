@@ -20,7 +20,9 @@ import signal
 import stat
 import sys
 import tempfile
+import time
 
+PATIENCE_S = 2  # for what is put away; a further signal then ends all
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -113,21 +115,29 @@ def _open_streams():
 @contextlib.contextmanager
 def ended_by_signals():
     """Within it the signals that end a program let `with` and `finally` do what they must first. Those that are ignored stay so."""
-    before = {}
+    ended = []  # number, time
+    is_over = False
 
     def end(number, _):
-        for one in before:
-            signal.signal(one, signal.SIG_IGN)  # what is put away is put away whole
-        raise Ended(number)
+        if is_over:
+            _die(number)
+        if not ended:
+            ended.extend((number, time.monotonic()))
+            raise Ended(number)
+        if time.monotonic() - ended[1] > PATIENCE_S:
+            os._exit(128 + number)
 
     before = {number: signal.getsignal(number) for number in ENDING if signal.getsignal(number) is not signal.SIG_IGN}
-    for number in before:
-        signal.signal(number, end)
     try:
+        for number in before:
+            signal.signal(number, end)
         yield
-    except KeyboardInterrupt as ended:
-        _die(getattr(ended, "number", signal.SIGINT))
+    except Ended as error:
+        _die(error.number)
     finally:
+        is_over = True
+        if ended:  # also where a library has made another exception, or none, of ours
+            _die(ended[0])
         for number, handler in before.items():
             signal.signal(number, handler)
 
@@ -149,9 +159,9 @@ def written(path, mode="wb", **how):
     real = os.path.realpath(path)
     unfinished = None
     try:
-        old = os.stat(real) if os.path.exists(real) else None
+        old = os.stat(path) if os.path.exists(path) else None
         if old and not stat.S_ISREG(old.st_mode):
-            with open(real, mode, **how) as file:
+            with open(path, mode, **how) as file:
                 yield file
             return
         descriptor, unfinished = tempfile.mkstemp(prefix=".xstrace-", dir=os.path.dirname(real))

@@ -1,6 +1,6 @@
 /*
- * Any bytes as a trace for xstrace-tables, of JSON or of Perfetto's packets, packed or not: there are tables,
- * or a line that says why there are none.
+ * Any bytes as a trace for xstrace-tables, of JSON or of Perfetto's packets, packed or not: there
+ * are tables, or a line that says why there are none.
  */
 #include <dirent.h>
 #include <getopt.h>
@@ -50,8 +50,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 {
-	char *words[] = { "xstrace-tables", "--threads", "1", "--memory-limit", "32M",
-			  "-o",		    directory,	 trace, NULL };
+	char *words[] = { "xstrace-tables", "--threads", "1", "--memory-limit", "32M", "-o",
+			  directory,	    trace,	 NULL };
 
 	if (ftruncate(file, 0) < 0 || pwrite(file, data, size, 0) != (ssize_t)size)
 		abort();
