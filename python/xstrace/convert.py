@@ -20,6 +20,7 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
 from .cli import printable
+from .running import program
 from .source import ZSTD_WINDOW, TraceError
 
 FORMAT = 1  # of the tables: other ones are made when it changes
@@ -27,7 +28,6 @@ ENDINGS = (".json", ".json.zst", ".json.gz", ".pftrace", ".pftrace.zst", ".pftra
 SUFFIX = ".tables"
 FAILED = 125
 LEAST_MEMORY = 32 << 20
-LEVELS = 4  # from <environment>/lib/python3.11/site-packages/xstrace up to the environment
 
 
 class NoTables(TraceError):
@@ -48,18 +48,9 @@ def find_converter():
     """The path of xstrace-tables. Raises NoTables where there is none."""
     if _preferred:
         return _preferred
-    name = "xstrace-tables"
-    here = os.path.dirname(os.path.realpath(__file__))
-    above = here
-    for _ in range(LEVELS):
-        above = os.path.dirname(above)
-        for place in ("bin", "build/tables"):
-            path = os.path.join(above, place, name)
-            if os.access(path, os.X_OK):
-                return path
-    path = shutil.which(name)
+    path = program("xstrace-tables", ("bin", "build/tables"))
     if path is None:
-        raise NoTables(f"{name} was not found: build it (ninja -C build), or put it into PATH")
+        raise NoTables("xstrace-tables was not found: build it (ninja -C build), or put it into PATH")
     return path
 
 
