@@ -68,6 +68,19 @@ class Loaded(Tracer):
         self.name, self.environment = name, {"INTEL_LIBITTNOTIFY64": path}
 
 
+class Subscribed(Tracer):
+    """A subscriber of XPTI's; the runtime tells it what it tells xstrace. Nothing stands around the program."""
+
+    def __init__(self, name, path, framework):
+        self.name = name
+        self.environment = {
+            "XPTI_TRACE_ENABLE": "1",
+            "XPTI_FRAMEWORK_DISPATCHER": framework,
+            "XPTI_SUBSCRIBERS": path,
+            "UR_ENABLE_LAYERS": "UR_LAYER_TRACING",
+        }
+
+
 class Layer(Tracer):
     """A layer of OpenCL's loader; nothing stands around the program."""
 

@@ -6,6 +6,62 @@
 
 #define ARRAY_MAX 512u /* bytes of an array, or of a struct, that are copied */
 #define TEXT_MAX  256u
+#define PAGE	  4096u
+
+/* ---- what can be read ---- */
+
+/* What is known without asking: the page of the caller's frame. */
+static void begin_reading(uintptr_t pages[2], uintptr_t mark)
+{
+	pages[0] = pages[1] = mark & ~(uintptr_t)(PAGE - 1);
+}
+
+static bool page_is_there(uintptr_t pages[2], uintptr_t page)
+{
+	if (page == pages[0] || page == pages[1])
+		return true;
+	if (!xs_page_readable(page))
+		return false;
+	pages[1] = page;
+	return true;
+}
+
+/* How many of the bytes can be read, from the first one on. */
+static size_t readable(uintptr_t pages[2], const void *from, size_t bytes)
+{
+	uintptr_t at = (uintptr_t)from, page = at & ~(uintptr_t)(PAGE - 1);
+	size_t known = 0;
+
+	while (known < bytes && page_is_there(pages, page)) {
+		page += PAGE;
+		known = page - at;
+	}
+	return known < bytes ? known : bytes;
+}
+
+static uint64_t word(uintptr_t pages[2], const void *from, size_t size)
+{
+	uint64_t value = 0;
+
+	if (size <= sizeof(value) && readable(pages, from, size) == size)
+		memcpy(&value, from, size);
+	return value;
+}
+
+uint64_t xs_word_at(uintptr_t mark, const void *from, size_t size)
+{
+	uintptr_t pages[2];
+
+	begin_reading(pages, mark);
+	return word(pages, from, size);
+}
+
+uint64_t xs_values_word(struct xs_values *values, const void *from, size_t size)
+{
+	return word(values->pages, from, size);
+}
+
+/* ---- records ---- */
 
 uint64_t *xs_args_begin(uintptr_t mark, const struct xs_call *call, uint8_t source,
 			uint32_t function, uint32_t count)
@@ -40,6 +96,7 @@ bool xs_values_begin(uintptr_t mark, struct xs_values *values, const struct xs_c
 	values->record = record;
 	values->at = (unsigned char *)(record + 1);
 	values->end = (unsigned char *)record + XS_RECORD_MAX;
+	begin_reading(values->pages, mark);
 	xs_own_ahead(record);
 	return true;
 }
@@ -54,7 +111,7 @@ void xs_values_end(struct xs_values *values)
 	xs_record_end(size);
 }
 
-/* `bytes` of `count` values, of which as many are given as fit. */
+/* `bytes`, which can be read, of `count` values, of which as many are given as fit. */
 static inline void put(struct xs_values *values, uint8_t argument, const void *from, uint32_t bytes,
 		       uint64_t count)
 {
@@ -70,10 +127,16 @@ static inline void put(struct xs_values *values, uint8_t argument, const void *f
 	values->at += sizeof(*value) + (bytes + 7u) / 8u * 8u;
 }
 
+static void put_all(struct xs_values *values, uint8_t argument, const void *from, size_t bytes,
+		    uint64_t count)
+{
+	if (readable(values->pages, from, bytes) == bytes)
+		put(values, argument, from, (uint32_t)bytes, count);
+}
+
 void xs_values_one(struct xs_values *values, uint8_t argument, const void *from, size_t size)
 {
-	if (from)
-		put(values, argument, from, size < ARRAY_MAX ? (uint32_t)size : ARRAY_MAX, 1);
+	put_all(values, argument, from, size < ARRAY_MAX ? size : ARRAY_MAX, 1);
 }
 
 void xs_values_copy(struct xs_values *values, uint8_t argument, const void *from, size_t size,
@@ -81,18 +144,26 @@ void xs_values_copy(struct xs_values *values, uint8_t argument, const void *from
 {
 	uint64_t most = ARRAY_MAX / size;
 
-	if (from && count && most)
-		put(values, argument, from, (uint32_t)((count < most ? count : most) * size),
-		    count);
+	if (count && most)
+		put_all(values, argument, from, (count < most ? count : most) * size, count);
 }
 
 void xs_values_text(struct xs_values *values, uint8_t argument, const char *from)
 {
-	size_t length = from ? strnlen(from, TEXT_MAX) : 0;
+	size_t length = 0, known = 0;
 
+	/* page by page: what is behind its end need not be there */
+	while (length == known && known < TEXT_MAX) {
+		size_t rest = PAGE - ((uintptr_t)(from + known) & (PAGE - 1)),
+		       more = rest < TEXT_MAX - known ? rest : TEXT_MAX - known;
+
+		if (readable(values->pages, from + known, more) < more)
+			return;
+		length += strnlen(from + known, more);
+		known += more;
+	}
 	/* count: one more than there is: there is more */
-	if (from)
-		put(values, argument, from, (uint32_t)length, length + (length == TEXT_MAX));
+	put(values, argument, from, (uint32_t)length, length + (length == TEXT_MAX));
 }
 
 void xs_values_member(struct xs_values *values, uint8_t argument, const char *from)
@@ -111,9 +182,11 @@ void xs_values_list(struct xs_values *values, uint8_t argument, const void *from
 	const unsigned char *at = from;
 	uint64_t count = 0;
 
-	if (!from || size > sizeof(zero))
+	if (size > sizeof(zero))
 		return;
-	while (count < ARRAY_MAX / size && memcmp(at + count * size, &zero, size))
+	while (count < ARRAY_MAX / size &&
+	       readable(values->pages, at + count * size, size) == size &&
+	       memcmp(at + count * size, &zero, size))
 		count++;
 	xs_values_copy(values, argument, from, size, count);
 }

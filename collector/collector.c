@@ -115,7 +115,7 @@ static struct xs_process_file *make_process(int directory, uint32_t slots)
 	uint64_t ring_size = xs_self.control->options.ring_size;
 	struct xs_process_file *process;
 	char name[XS_NAME_MAX];
-	int32_t pid = getpid(), rank, world_size;
+	int32_t pid = (int32_t)xs_sys(SYS_getpid), rank, world_size;
 	uint32_t serial =
 		atomic_fetch_add_explicit(&xs_self.mailbox->serials, 1, memory_order_relaxed);
 	void *map;
@@ -161,17 +161,17 @@ static struct xs_process_file *make_process(int directory, uint32_t slots)
 static bool may_join(void)
 {
 	const char *ranks = xs_self.control->options.ranks;
-	int32_t rank, size;
+	int32_t rank, size, pid;
 
 	if (atomic_load_explicit(&xs_self.control->paused, memory_order_relaxed) & XS_PAUSE_STOPPED)
 		return false;
 	/* the launcher of the job may be a child of ours */
 	if (ranks[0] && xs_job_rank(&rank, &size) && !xs_is_listed(ranks, (uint64_t)rank))
 		return false;
-	return xs_self.control->options.follow_children || getpid() == xs_self.control->app_pid ||
-	       getpid() == xs_self.control->sampler_pid ||
-	       getpid() == xs_self.control->metrics_pid ||
-	       getpid() == xs_self.control->processors_pid;
+	pid = (int32_t)xs_sys(SYS_getpid);
+	return xs_self.control->options.follow_children || pid == xs_self.control->app_pid ||
+	       pid == xs_self.control->sampler_pid || pid == xs_self.control->metrics_pid ||
+	       pid == xs_self.control->processors_pid;
 }
 
 /* With the lock held. A process of few resources (ulimit -v) gets fewer rings. */

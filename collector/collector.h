@@ -120,6 +120,11 @@ const struct xs_options *xs_collector_options(void);
 struct link_map;
 const struct link_map *xs_first_self(void);
 
+/*
+ * CLOCK_MONOTONIC for deadlines: the kernel's, where the program may have a clock_gettime() of
+ * another kind (libfaketime), which stands still or goes back. By a system call.
+ */
+uint64_t xs_true_ns(void);
 /* Can the page of this address be read? By a system call. */
 bool xs_page_readable(uintptr_t address);
 /* Interned id of a name; 0 when not traced. */

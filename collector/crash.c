@@ -31,12 +31,16 @@ EXPORT signal_function signal, bsd_signal, ssignal, sysv_signal, __sysv_signal, 
 
 static const int fatal[] = { SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT };
 
-static bool is_fatal(int number)
+enum { FATAL = sizeof(fatal) / sizeof(fatal[0]) };
+static struct sigaction defaults[FATAL]; /* with the flags and the mask that the program gave */
+
+/* -1: it is none of them. */
+static int place_of(int number)
 {
-	for (size_t i = 0; i < sizeof(fatal) / sizeof(fatal[0]); i++)
+	for (int i = 0; i < FATAL; i++)
 		if (fatal[i] == number)
-			return true;
-	return false;
+			return i;
+	return -1;
 }
 
 /* The C library's; what is below us may have one, too. */
@@ -133,15 +137,30 @@ static bool is_ours(const struct sigaction *action)
 
 static _Atomic bool wanted;
 
+/* Where the action is the default one, ours takes its place. */
+static void take_default(int place)
+{
+	const struct sigaction instead = ours(fatal[place]);
+	struct sigaction now;
+
+	if (real_sigaction(fatal[place], NULL, &now) < 0 || now.sa_handler != SIG_DFL)
+		return;
+	defaults[place] = now;
+	(void)real_sigaction(fatal[place], &instead, NULL);
+}
+
 EXPORT int sigaction(int number, const struct sigaction *action, struct sigaction *old)
 {
-	bool is_default = wanted && is_fatal(number) && action &&
-			  !(action->sa_flags & SA_SIGINFO) && action->sa_handler == SIG_DFL;
-	const struct sigaction instead = ours(number);
-	int result = real_sigaction(number, is_default ? &instead : action, old);
+	int place = place_of(number), result;
+	struct sigaction was = { .sa_handler = SIG_DFL };
 
+	if (place >= 0)
+		was = defaults[place];
+	result = real_sigaction(number, action, old);
 	if (!result && old && is_ours(old))
-		*old = (struct sigaction){ .sa_handler = SIG_DFL };
+		*old = was;
+	if (!result && action && place >= 0 && wanted)
+		take_default(place);
 	return result;
 }
 
@@ -154,7 +173,6 @@ EXPORT int __sigaction(int number, const struct sigaction *action, struct sigact
 static handler *as_named(_Atomic(signal_function *) *real, const char *name, int number,
 			 handler *action)
 {
-	const struct sigaction as_default = { .sa_handler = SIG_DFL };
 	signal_function *function = atomic_load_explicit(real, memory_order_relaxed);
 	handler *result;
 
@@ -163,8 +181,8 @@ static handler *as_named(_Atomic(signal_function *) *real, const char *name, int
 		atomic_store_explicit(real, function, memory_order_relaxed);
 	}
 	result = function(number, action);
-	if (result != SIG_ERR && action == SIG_DFL && wanted && is_fatal(number))
-		(void)sigaction(number, &as_default, NULL);
+	if (result != SIG_ERR && wanted && place_of(number) >= 0)
+		take_default(place_of(number));
 	return (void *)result == (void *)on_signal ? SIG_DFL : result;
 }
 
@@ -185,19 +203,14 @@ AS_NAMED(sigset)
 /* Where the action is the default one, ours takes its place, or the other way round. */
 static void change(bool to_ours)
 {
-	const struct sigaction as_it_was = { .sa_handler = SIG_DFL };
 	struct sigaction now;
 
 	atomic_store_explicit(&wanted, to_ours, memory_order_relaxed);
-	for (size_t i = 0; i < sizeof(fatal) / sizeof(fatal[0]); i++) {
-		const struct sigaction instead = to_ours ? ours(fatal[i]) : as_it_was;
-
-		if (real_sigaction(fatal[i], NULL, &now) < 0)
-			continue;
-		if (to_ours ? !(now.sa_flags & SA_SIGINFO) && now.sa_handler == SIG_DFL
-			    : is_ours(&now))
-			(void)real_sigaction(fatal[i], &instead, NULL);
-	}
+	for (int i = 0; i < FATAL; i++)
+		if (to_ours)
+			take_default(i);
+		else if (!real_sigaction(fatal[i], NULL, &now) && is_ours(&now))
+			(void)real_sigaction(fatal[i], &defaults[i], NULL);
 }
 
 /* A sandbox may kill for the system calls that our handler makes. */

@@ -14,6 +14,15 @@
  */
 static const uint64_t every_signal = UINT64_MAX;
 
+uint64_t xs_true_ns(void)
+{
+	struct timespec ts;
+
+	if (xs_sys(SYS_clock_gettime, CLOCK_MONOTONIC, &ts) < 0) /* it is sandboxed */
+		return xs_clock_ns(CLOCK_MONOTONIC);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
 /*
  * Nothing says that the thread is inside before its signals are blocked: a handler may come at any
  * instruction until then, and leave by a jump. A thread that comes here from outside is in no call

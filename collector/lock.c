@@ -32,7 +32,7 @@ static __attribute__((noinline, cold)) long wait_for(_Atomic uint32_t *lock, uin
 	uint32_t rounds = 0;
 	long result;
 
-	(void)clock_gettime(CLOCK_REALTIME, &deadline);
+	(void)xs_sys(SYS_clock_gettime, CLOCK_REALTIME, &deadline);
 	deadline.tv_sec++;
 	for (;;) {
 		uint32_t holder;

@@ -1,5 +1,5 @@
 /*
- * Memory that lives as long as the process, and whether other memory can be read.
+ * Memory that lives as long as the process.
  */
 #include <errno.h>
 #include <sys/mman.h>
@@ -10,18 +10,17 @@
 #include "sys.h"
 
 #define ARENA 65536u
-#define PAGE  4096u
 
 /* zeroed memory; the first piece is there already: most programs need no more */
 static _Alignas(16) char first[2048];
 static char *arena = first, *arena_end = first + sizeof(first);
 
-static void *map_memory(size_t size)
+void *xs_map_memory(size_t size)
 {
 	long map = xs_sys(SYS_mmap, NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
 			  -1, 0);
 
-	if (map >= 0 || map <= -4096)
+	if (map >= 0 || map < -4095)
 		return (void *)map;
 	if (map == -ENOMEM) /* and not in a sandbox, which is reported elsewhere */
 		xs_tell_unseen(XS_UNSEEN_MEMORY);
@@ -34,9 +33,9 @@ void *xs_arena_locked(size_t size)
 
 	size = (size + 15) & ~(size_t)15;
 	if (size > ARENA / 2 && size > (size_t)(arena_end - arena))
-		return map_memory(size);
+		return xs_map_memory(size);
 	if (size > (size_t)(arena_end - arena)) {
-		char *fresh = map_memory(ARENA);
+		char *fresh = xs_map_memory(ARENA);
 
 		if (!fresh)
 			return NULL; /* a smaller piece may still fit */
@@ -77,15 +76,4 @@ void *xs_table_make(struct xs_table *table)
 						     memory_order_release, memory_order_acquire))
 		return there;
 	return fresh;
-}
-
-bool xs_page_readable(uintptr_t address)
-{
-	long result;
-
-	if (address < PAGE) /* no set at all, to the kernel */
-		return false;
-	/* an impossible operation: the kernel reads the set first, and says whether it could */
-	result = xs_sys(SYS_rt_sigprocmask, ~0, address & ~(uintptr_t)(PAGE - 1), NULL, 8);
-	return result != -EFAULT && result != -EPERM;
 }

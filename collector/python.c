@@ -18,10 +18,10 @@
 #include <link.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "collector.h"
 #include "record.h"
+#include "self.h"
 #include "strtab.h"
 
 #define PAGE   4096u
@@ -92,14 +92,10 @@ void xs_python_init_own(void)
 	if (tables || !PyGILState_GetThisThreadState || !Py_IsInitialized || !_dl_find_object ||
 	    _dl_find_object((void *)(uintptr_t)PyGILState_GetThisThreadState, &object))
 		return;
-	tables = mmap(NULL, sizeof(*tables), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-		      -1, 0);
-	if (tables == MAP_FAILED ||
-	    xs_python_find(&python, read_own, pages, (uintptr_t)object.dlfo_map_start))
+	tables = xs_map_memory(sizeof(*tables));
+	if (!tables || xs_python_find(&python, read_own, pages, (uintptr_t)object.dlfo_map_start))
 		python.minor = 0;
 	python.data = NULL;
-	if (tables == MAP_FAILED)
-		tables = NULL;
 }
 
 void xs_python_stack_begin(struct xs_python_stack *stack)

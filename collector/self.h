@@ -71,6 +71,8 @@ void xs_gate_make(void);
 /* The same in a process that was not to be traced, and now is. False: there is no memory. */
 bool xs_gate_renew(void);
 
+/* Zeroed memory of its own from the kernel; NULL: there is none. */
+void *xs_map_memory(size_t size);
 /* xs_arena() with the lock held. */
 void *xs_arena_locked(size_t size);
 /* In a child of fork what is left of the arena is the parent's. */

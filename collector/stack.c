@@ -27,6 +27,7 @@
 #include "cfi.h"
 #include "collector.h"
 #include "python.h"
+#include "self.h"
 #include "shm.h"
 #include "sys.h"
 
@@ -514,16 +515,13 @@ bool xs_in_handler(void)
 void xs_stack_init(uint32_t depth)
 {
 	struct dl_find_object own;
-	void *table;
 
 	if (!depth || !_dl_find_object || _dl_find_object((void *)(uintptr_t)xs_stack_init, &own))
 		return;
 	if (!places) {
-		table = mmap(NULL, PLACES * sizeof(*places), PROT_READ | PROT_WRITE,
-			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		if (table == MAP_FAILED)
+		places = xs_map_memory(PLACES * sizeof(*places));
+		if (!places)
 			return;
-		places = table;
 	}
 	own_start = (uintptr_t)own.dlfo_map_start;
 	own_size = (uintptr_t)own.dlfo_map_end - own_start;

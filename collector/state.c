@@ -12,6 +12,7 @@
 
 #include "call_values.h"
 #include "self.h"
+#include "sys.h"
 
 __thread struct xs_tls xs_tls __attribute__((tls_model("initial-exec")));
 static struct xs_gate untraced = { .state = XS_OFF };
@@ -36,14 +37,13 @@ bool xs_log_calls;
 /* NULL: there is no memory. */
 static struct xs_gate *wiped_page(void)
 {
-	void *page =
-		mmap(NULL, XS_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *page = xs_map_memory(XS_PAGE);
 
-	if (page == MAP_FAILED)
+	if (!page)
 		return NULL;
-	if (madvise(page, XS_PAGE, MADV_WIPEONFORK) == 0) /* Linux 4.14 */
+	if (xs_sys(SYS_madvise, page, XS_PAGE, MADV_WIPEONFORK) == 0) /* Linux 4.14 */
 		return page;
-	(void)munmap(page, XS_PAGE);
+	(void)xs_sys(SYS_munmap, page, XS_PAGE);
 	return NULL;
 }
 
@@ -53,7 +53,7 @@ static void put_gate(struct xs_gate *expected, struct xs_gate *gate, struct xs_g
 	if (!__atomic_compare_exchange_n(&xs_gate, &expected, gate ? gate : instead, false,
 					 __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) &&
 	    gate)
-		(void)munmap(gate, XS_PAGE);
+		(void)xs_sys(SYS_munmap, gate, XS_PAGE);
 }
 
 /* From the C library, where it is new enough; musl, which a program may have, has neither. */

@@ -14,6 +14,14 @@ bool xs_is_session(const char *text)
 	return n && n <= 128 && !text[n];
 }
 
+bool xs_is_pid(const char *text)
+{
+	size_t n = strspn(text, "0123456789");
+	unsigned long pid = n && n < 8 ? strtoul(text, NULL, 10) : 0;
+
+	return !text[n] && pid && pid <= 4194304;
+}
+
 bool xs_is_export(const char *text)
 {
 	return !strncmp(text, XS_EXPORT_PROMETHEUS, sizeof(XS_EXPORT_PROMETHEUS) - 1) &&

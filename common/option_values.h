@@ -7,6 +7,8 @@
 #include <stdbool.h>
 
 bool xs_is_session(const char *text);
+/* A process's number, from 1 to 4194304, the kernel's greatest. */
+bool xs_is_pid(const char *text);
 /* "0,3,8-15" */
 bool xs_is_numbers(const char *text);
 /* "NAME:A-B" */

@@ -180,6 +180,11 @@ const struct xs_option xs_option_table[] = {
 		"goes on unharmed"),
 	TIME("watchdog", watchdog, 86400000000000ull,
 	     "Print that when the run has recorded nothing for TIME, once for each such time"),
+	CHECKED(0, "attach", attach, "PID", xs_is_pid, "the number of a process",
+		"Sample where the threads of a program are that runs without xstrace, from "
+		"outside, "
+		"until Ctrl-C, --stop, the end of --duration or of the program: a trace, folded "
+		"stacks, a report"),
 	FLAG(0, "stacks-on-crash", stacks_on_crash,
 	     "Print that when a signal such as SIGSEGV or SIGABRT is about to end a process"),
 	COUNT(0, "teardown-on-signal", teardown_signal, "N", 1, 64,
@@ -210,7 +215,8 @@ const struct xs_option xs_option_table[] = {
 	     "--metric-list. CUDA: also metrics by name, likewise"),
 	COUNT('i', "sampling-interval", sampling_interval, "US", 1, 4294967,
 	      "--metric-sampling and --stall-sampling: microseconds between two samples (default "
-	      "50); --cpu-metrics: between two looks at the application (default 1000)"),
+	      "50); --cpu-metrics: between two looks at the application (default 1000); --attach: "
+	      "at its threads (default 10000)"),
 	MAYBE_COUNT(0, "system-metrics", system_metrics, 1, 60000, "100",
 		    "Sample the machine every N ms (default 100), as counters of a trace of their "
 		    "own: processors, memory, network, power, GPUs"),

@@ -79,7 +79,8 @@ struct xs_options {
 	/* of a session */
 	char pause[XS_PATH_MAX], resume[XS_PATH_MAX], stop[XS_PATH_MAX], dump[XS_PATH_MAX];
 	char stacks[XS_PATH_MAX];
-	char top[160]; /* a session, or "*"; empty: not wanted */
+	char attach[16]; /* a pid; empty: not wanted */
+	char top[160];	 /* a session, or "*"; empty: not wanted */
 	char export[1024];
 	char open[1024];
 	char devices[XS_PATH_MAX]; /* as ranks */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "nearest.h"
 #include "options.h"
 #include "ring.h"
 
@@ -21,49 +22,14 @@ static int fail(char *error, size_t size, const char *format, ...)
 	return -EINVAL;
 }
 
-size_t xs_edit_distance(const char *a, const char *b, size_t b_length)
-{
-	size_t row[64], a_length = strlen(a);
-
-	if (b_length >= 64)
-		return SIZE_MAX;
-	for (size_t j = 0; j <= b_length; j++)
-		row[j] = j;
-	for (size_t i = 1; i <= a_length; i++) {
-		size_t diagonal = row[0];
-
-		row[0] = i;
-		for (size_t j = 1; j <= b_length; j++) {
-			size_t replace = diagonal + (a[i - 1] != b[j - 1]);
-
-			diagonal = row[j];
-			if (row[j] > row[j - 1])
-				row[j] = row[j - 1];
-			row[j] = row[j] + 1 < replace ? row[j] + 1 : replace;
-		}
-	}
-	return row[b_length];
-}
-
 static int unknown(const char *name, size_t length, char *error, size_t error_size)
 {
-	const struct xs_option *nearest = NULL;
-	size_t best = SIZE_MAX;
+	const char *nearest = xs_nearest_name(&xs_option_table[0].name, xs_option_count,
+					      sizeof(xs_option_table[0]), name, length);
 
-	for (size_t i = 0; i < xs_option_count; i++) {
-		/* a beginning of a name is nearest to it */
-		size_t d = length >= 3 && !strncmp(xs_option_table[i].name, name, length)
-				   ? 0
-				   : xs_edit_distance(xs_option_table[i].name, name, length);
-
-		if (d < best) {
-			best = d;
-			nearest = &xs_option_table[i];
-		}
-	}
-	if (nearest && best <= length / 2 + 1)
+	if (nearest)
 		return fail(error, error_size, "unknown option --%.*s; did you mean --%s?",
-			    (int)length, name, nearest->name);
+			    (int)length, name, nearest);
 	return fail(error, error_size, "unknown option --%.*s; see xstrace --help", (int)length,
 		    name);
 }
@@ -243,6 +209,10 @@ static int parse_letters(struct xs_options *options, const char *letters, char *
 /* What is meant where no option says what to collect. */
 static void imply(struct xs_options *o)
 {
+	if (o->attach[0]) {
+		o->chrome_itt = true; /* a trace of plain tasks */
+		return;
+	}
 	if ((o->format || o->on_demand) && !xs_want_chrome(o) && !xs_want_reports(o))
 		o->chrome_call = o->chrome_kernel = o->chrome_itt = true;
 	if (o->flight)
@@ -318,7 +288,7 @@ static int check(const struct xs_options *o, char *error, size_t error_size)
 		{ o->call_stacks && !xs_want_calls(o) && !xs_want_device(o),
 		  "--call-stacks is about API calls: give -h, -d or a --chrome-…-logging option of "
 		  "calls or kernels too" },
-		{ o->report_format && !xs_want_reports(o),
+		{ o->report_format && !xs_want_reports(o) && !o->attach[0],
 		  "--report-format needs a report: give one of -h, -d, -s, -t, -c, -r too" },
 		{ o->report_format && !o->output[0] && !o->result_dir[0],
 		  "--report-format=json and csv need --output or --result-dir: stderr has other "
@@ -344,10 +314,32 @@ static uint64_t ring_size(const struct xs_options *o)
 	return rounded;
 }
 
+/* Of a program that runs already nothing else is to be had. */
+static int check_attach(const struct xs_options *o, char *error, size_t error_size)
+{
+	const struct rule rules[] = {
+		{ xs_want_chrome(o) || xs_want_reports(o) || xs_want_hardware(o) ||
+			  o->kmd_script[0] || o->call_stacks || o->watchdog || o->stacks_on_crash,
+		  "--attach samples where threads are; what else is recorded of a program needs "
+		  "xstrace to start it: xstrace [options] app" },
+		{ o->sampling_interval && o->sampling_interval < 500,
+		  "--attach looks 2000 times a second at most: give --sampling-interval from 500 "
+		  "on" },
+		{ o->flight || o->on_demand || o->iterations[0] || o->delay || o->ranks[0] ||
+			  o->export[0],
+		  "--attach begins at once, and ends with Ctrl-C, --stop or --duration: leave out "
+		  "other options that say when or what to record" },
+	};
+
+	return o->attach[0] ? obey(rules, sizeof(rules) / sizeof(rules[0]), error, error_size) : 0;
+}
+
 static int finish(struct xs_options *options, char *error, size_t error_size)
 {
-	int result;
+	int result = check_attach(options, error, error_size);
 
+	if (result < 0)
+		return result;
 	imply(options);
 	result = check(options, error, error_size);
 	if (!result)

@@ -111,7 +111,8 @@ uint64_t xs_pid_identity(pid_t pid)
 	if (fd < 0)
 		return xs_pid_start(pid);
 	/* before Linux 6.9 all pidfds have one inode, of another file system */
-	known = !xs_sys(SYS_fstatfs, fd, &fs) && fs.f_type == PID_FS_MAGIC && !fstat(fd, &st);
+	known = !xs_sys(SYS_fstatfs, fd, &fs) && fs.f_type == PID_FS_MAGIC &&
+		!xs_sys(SYS_fstat, fd, &st);
 	(void)xs_sys(SYS_close, fd);
 	return known ? st.st_ino : xs_pid_start(pid);
 }
@@ -174,7 +175,7 @@ uint64_t xs_pid_namespace(pid_t pid)
 
 	if (pid)
 		proc_path(path, pid, "/ns/pid");
-	return stat(path, &st) < 0 ? 0 : st.st_ino;
+	return xs_sys(SYS_newfstatat, AT_FDCWD, path, &st, 0) < 0 ? 0 : st.st_ino;
 }
 
 /* The last number of the line "NSpid: 4711 12 1": the pid in the innermost namespace. */

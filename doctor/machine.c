@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <linux/capability.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
@@ -199,6 +200,51 @@ static int try_perf(unsigned type, unsigned long long config)
 	return 0;
 }
 
+/* Does this process have the capability of that number? */
+static bool capable(int number)
+{
+	char line[128];
+	unsigned long long set = 0;
+	FILE *file = fopen("/proc/self/status", "re");
+
+	while (file && fgets(line, sizeof(line), file))
+		(void)sscanf(line, "CapEff: %llx", &set);
+	if (file)
+		(void)fclose(file);
+	return set >> number & 1;
+}
+
+static void attach(void)
+{
+	int ptrace_error = try_ptrace();
+	int perf_error = try_perf(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK);
+	char scope[16];
+
+	dr_first_line("/proc/sys/kernel/yama/ptrace_scope", scope, sizeof(scope));
+	if (ptrace_error)
+		dr_say(DR_NOTE, "attach", "allow ptrace (docker run --cap-add SYS_PTRACE)",
+		       "%s: --attach cannot look into programs that run already",
+		       strerror(ptrace_error));
+	else if (scope[0] >= '1' && (scope[0] >= '3' || !capable(CAP_SYS_PTRACE)))
+		dr_say(DR_NOTE, "attach",
+		       scope[0] >= '3'
+			       ? "nothing until the next boot"
+			       : "sudo xstrace --attach, or sysctl kernel.yama.ptrace_scope=0",
+		       "kernel.yama.ptrace_scope is %s: --attach cannot look into programs that "
+		       "run already",
+		       scope);
+	else if (perf_error)
+		dr_say(DR_NOTE, "attach",
+		       "sysctl kernel.perf_event_paranoid=2 (docker run --cap-add PERFMON)",
+		       "perf_event_open: %s: --attach holds threads that run for a moment at each "
+		       "look",
+		       strerror(perf_error));
+	else
+		dr_say(DR_OK, "attach", NULL,
+		       "--attach can sample programs that run already, and need not hold those "
+		       "that are not Python's");
+}
+
 static void counters(void)
 {
 	int hardware = try_perf(PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES);
@@ -318,6 +364,7 @@ void dr_machine(void)
 	limits();
 	stacks();
 	counters();
+	attach();
 	gpu_files();
 	gpu_counters();
 	container();

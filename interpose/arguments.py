@@ -234,6 +234,12 @@ def apply_notes(call, notes, types):
 
 # ---- the collector's side ----
 
+def checked(expression):
+    """The C expression with each *POINTER and POINTER->MEMBER of it read only where that is there."""
+    expression = re.sub(r'\b(\w+)->(\w+)\b', r'XS_VALUE_AT(&\1->\2)', expression)
+    return re.sub(r'\*([A-Za-z]\w*)', r'XS_VALUE_AT(\1)', expression)
+
+
 def copying(call, types):
     """Lines of C that copy what the call's pointers point to, after it has succeeded."""
     lines = []
@@ -249,13 +255,13 @@ def copying(call, types):
         elif count == 'list':
             lines.append(f'\txs_values_list(&values, {i}, {argument.name}, sizeof(*{argument.name}));')
         elif argument.type == 'void' and argument.stars == 1:
-            lines.append(f'\txs_values_copy(&values, {i}, {argument.name}, 1, {count});')
+            lines.append(f'\txs_values_copy(&values, {i}, {argument.name}, 1, {checked(count)});')
         elif count == '1':
             lines.append(f'\txs_values_one(&values, {i}, {argument.name}, sizeof(*{argument.name}));')
         else:
-            lines.append(f'\txs_values_copy(&values, {i}, {argument.name}, sizeof(*{argument.name}), {count});')
+            lines.append(f'\txs_values_copy(&values, {i}, {argument.name}, sizeof(*{argument.name}), {checked(count)});')
         if argument.member:
-            lines.append(f'\txs_values_member(&values, {i}, {argument.member});')
+            lines.append(f'\txs_values_member(&values, {i}, {checked(argument.member)});')
     return lines
 
 
@@ -294,7 +300,7 @@ def in_code(call, types, source):
              f'\tuint64_t *words = xs_args_begin(XS_FRAME_MARK(), call, {source}, FN_{call.name}, {n});', '',
              '\tif (!words)', '\t\treturn;']
     lines += [f'\twords[{i}] = {word(a, types)};' for i, a in enumerate(call.arguments)]
-    lines += [f'\twords[{i}] = {a.name} ? (uint64_t)*{a.name} : 0;' for i, a in enumerate(changed(call, types), len(call.arguments))]
+    lines += [f'\twords[{i}] = xs_word_at(XS_FRAME_MARK(), {a.name}, sizeof(*{a.name}));' for i, a in enumerate(changed(call, types), len(call.arguments))]
     lines += [f'\t(void){a.name};' for a in call.arguments if word(a, types) == '0']
     lines += [f'\txs_args_end(call, {n});', '}', '']
     return lines

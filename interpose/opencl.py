@@ -27,9 +27,11 @@ def body(function, table, target, call, types):
     name, returns = function.name, function.returns
     work = table['work'].get(name)
     hooked = name in table['hooks']
-    if work and not ('event' in function.names and 'command_queue' in function.names):
+    queue = work.get('queue', 'command_queue') if work else None
+    if work and not ('event' in function.names and ('queue' in work or queue in function.names)):
         sys.exit(f'{name}: listed under [work], but has no command_queue and event')
-    real = f'{table["hook_prefix"]}{name}' if hooked else f'{target}.{name}'
+    note = table['notes'].get(name)
+    real = f'{table["hook_prefix"]}{name}' if hooked else f'noted_{name}' if note else f'{target}.{name}'
     assign, give = ('', '') if returns == 'void' else ('ret = ', 'return ret;')
     if returns == 'cl_int':
         result, flags = 'ret', 'ret < 0 ? XS_CALL_FLAG_FAILED : 0'
@@ -40,6 +42,10 @@ def body(function, table, target, call, types):
         result, flags = '0', '0'
     number = f'FN_{name}'
     lines = arguments.in_code(call, types, table['source']) + arguments.out_code(call, types, table['source'])
+    if note:
+        good = 'ret >= 0' if returns == 'cl_int' else 'ret'
+        lines += [f'static {returns} noted_{name}({function.parameters})', '{', f'\t{returns} ret = {target}.{name}{function.call};', '',
+                  f'\tif ({good})', f'\t\t{note};', '\treturn ret;', '}\n']
     lines += [f'static {returns} {table["call"]} wrap_{name}({function.parameters})' if work else
               f'static __attribute__((noinline)) {returns} record_{name}({function.parameters})', '{']
     lines.append(f'\tstruct {"xs_cl_work work" if work else "xs_call call"};')
@@ -53,10 +59,10 @@ def body(function, table, target, call, types):
         lines.append('\tcl_event *given = event;')
     lines.append('')
     if work:
-        lines.append(f'\tif (!xs_cl_enter(&work, command_queue, {number}, XS_WORK_{work["class"]}, &event))')
+        lines.append(f'\tif (!xs_cl_enter(&work, {queue}, {number}, XS_WORK_{work["class"]}, &event))')
     else:
         enter = f'xs_call_enter_unpaused(&call, {table["source"]}, {number})'
-        wanted = 'xs_cl_kernel_calls' if name in table['kernels'] else 'xs_cl_calls' if hooked else None
+        wanted = 'xs_cl_kernel_calls' if name in table['kernels'] else 'xs_cl_calls' if hooked or note else None
         lines.append(f'\tif (!{wanted} || !{enter})' if wanted else f'\tif (!{enter})')
     lines.append(f'\t\treturn {straight}' if assign else f'\t{{\n\t\t{straight}\n\t\treturn;\n\t}}')
     of_call = '&work.call' if work else '&call'
@@ -118,11 +124,11 @@ def write(table, api, out, compiler):
     """Writes opencl_wrap.c, and the numbers and names of its functions."""
     text = preprocess([table['header']], compiler)
     found, order = read_functions(table, text)
-    for section in (table['work'], table['hooks']):
+    for section in (table['work'], table['notes'], table['hooks']):
         for name in list(section):
             if name not in found and isinstance(section, dict):
                 del section[name]  # an older header does not have it
-    extensions = [f for f in sorted(found) if f not in order]
+    extensions = [f for f in sorted(found) if f not in order and f not in table['unsettled']]
     functions = order + extensions
     note = f'/* Made by interpose/generate.py from <{table["header"]}> and {api}.toml. */\n'
 
@@ -145,7 +151,7 @@ def write(table, api, out, compiler):
         code.append(f'\t{wanted}layer->{f} = wrap_{f};')
     code += ['}\n', 'void *xs_cl_wrap_extension(const char *name, void *real, bool all)', '{']
     for f in extensions:
-        condition = '' if f in table['work'] or f in table['hooks'] else 'all && '
+        condition = '' if any(f in table[section] for section in ('work', 'notes', 'hooks')) else 'all && '
         code += [f'\tif ({condition}!strcmp(name, "{f}")) {{',
                  f'\t\tif (!extension.{f})', f'\t\t\t*(void **)&extension.{f} = real;',
                  f'\t\treturn *(void **)&extension.{f} == real ? (void *)wrap_{f} : real;', '\t}']

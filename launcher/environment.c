@@ -79,6 +79,7 @@ int xs_find_program(enum xs_part_program which, char *path)
 				      "../sampler/xstrace-metrics" },
 		[XS_PART_PROCESSORS] = { "../lib/xstrace/xstrace-cpu", "../sampler/xstrace-cpu" },
 		[XS_PART_DOCTOR] = { "../lib/xstrace/xstrace-doctor", "../doctor/xstrace-doctor" },
+		[XS_PART_ATTACH] = { "../lib/xstrace/xstrace-attach", "../attach/xstrace-attach" },
 		[XS_PART_OPEN] = { "xstrace-open", "../../scripts/xstrace-open" },
 	};
 	char self[PATH_MAX];

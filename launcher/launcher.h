@@ -86,6 +86,7 @@ enum xs_part_program {
 	XS_PART_PROCESSORS,
 	XS_PART_DOCTOR,
 	XS_PART_OPEN,
+	XS_PART_ATTACH,
 };
 /* The program that looks for devices, or that samples the machine, likewise. */
 int xs_find_program(enum xs_part_program which, char *path);
@@ -94,6 +95,11 @@ int xs_find_program(enum xs_part_program which, char *path);
 
 /* Can the report be written where --output says? 0, or -1 after one line that says why not. */
 int xs_report_check(const struct xs_options *options);
+/*
+ * The same of all results: a run whose results cannot be written must not start. Makes the
+ * directory of --output-dir-path where it is missing, and says so in *ret_made.
+ */
+int xs_output_check(const struct xs_options *options, bool *ret_made);
 
 struct xs_result {
 	char directory[PATH_MAX], config[PATH_MAX + 32]; /* empty: not made */
@@ -133,6 +139,14 @@ int xs_devices_check(const struct xs_options *options);
  * (`argv`) are not empty; the exit status if that fails.
  */
 int xs_doctor(const struct xs_options *options, char *const *argv);
+
+/* ---- attach.c ---- */
+
+/*
+ * --attach: becomes the program that samples a process; the exit status if that fails. `all`: the
+ * launcher's argv; `end`: what follows its options.
+ */
+int xs_attach(const struct xs_options *options, char **all, char **end);
 
 /* ---- counters.c: --cpu-metrics ---- */
 

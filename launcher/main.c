@@ -6,11 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "launcher.h"
-#include "paths.h"
 #include "program.h"
 #include "text.h"
 #include "version.h"
@@ -34,37 +32,6 @@ static int recover(const struct xs_options *options)
 	execl(drain, "xstrace-drain", "--recover", options->recover, (char *)NULL);
 	xs_tell("xstrace: %s: %s\n", drain, strerror(errno));
 	return XS_EXIT_SELF;
-}
-
-static int make_output(const struct xs_options *options, bool *ret_made)
-{
-	char inside[XS_PATH_MAX + 2];
-
-	(void)snprintf(inside, sizeof(inside), "%s/.", options->output_dir);
-	if (!options->output_dir[0])
-		return 0;
-	*ret_made = !mkdir(options->output_dir, 0777);
-	if (*ret_made || (errno == EEXIST && !access(inside, F_OK)))
-		return 0;
-	xs_tell("xstrace: --%s %s: %s\n", options->result_dir[0] ? "result-dir" : "output-dir-path",
-		options->output_dir, strerror(errno));
-	return -errno;
-}
-
-/* Checked before the application starts: a run whose results cannot be written must not start. */
-static int check_output(const struct xs_options *options, bool *ret_made)
-{
-	char dir[PATH_MAX];
-
-	if (make_output(options, ret_made) < 0)
-		return -1;
-	(void)xs_path_from_root(options->output_dir, dir, sizeof(dir));
-	if ((xs_want_chrome(options) || options->result_dir[0]) && access(dir, W_OK | X_OK) < 0) {
-		xs_tell("xstrace: cannot write in %s: %s; --%s chooses another directory\n", dir,
-			strerror(errno), options->result_dir[0] ? "result-dir" : "output-dir-path");
-		return -1;
-	}
-	return xs_report_check(options);
 }
 
 static bool starts_ranks(const char *path)
@@ -155,22 +122,28 @@ static __attribute__((noinline)) int run_traced(const struct xs_options *options
 	struct made made = { .options = options, .launch = { .directory = -1 } };
 	char library[PATH_MAX], drain[PATH_MAX], **environment;
 	const char *why_not, *judged;
+	enum xs_program kind;
 	int status;
 	bool mpi;
 
 	if (find_parts(library, drain) < 0 || xs_plain_library(library) < 0 ||
-	    xs_devices_check(options) < 0 || check_output(options, &made.directory) < 0)
+	    xs_devices_check(options) < 0 || xs_output_check(options, &made.directory) < 0)
 		return XS_EXIT_SELF;
 	if (make(&made, all, argv) < 0)
 		return unmake(&made);
-	why_not = xs_program_why_not(xs_program_kind(path, argv, &judged));
+	kind = xs_program_kind(path, argv, &judged);
+	why_not = xs_program_why_not(kind);
 	if (why_not)
-		xs_tell("xstrace: %s %s: it runs, but cannot be traced\n", judged, why_not);
+		xs_tell("xstrace: %s %s: it runs, but %s be traced\n", judged, why_not,
+			kind == XS_PROGRAM_OTHER_CLASS ? "neither it nor what it starts can"
+						       : "cannot");
 	made.launch.control->app_not_traced = why_not != NULL;
 	mpi = want_mpi(options, argv[0]);
 	if (mpi && starts_ranks(argv[0]))
 		warn_launcher(argv[0]);
-	environment = xs_environment(&made.launch, library, mpi);
+	/* its loader would say a line of its own for each library of ours */
+	environment = kind == XS_PROGRAM_OTHER_CLASS ? environ
+						     : xs_environment(&made.launch, library, mpi);
 	status = environment ? xs_run_application(&made.launch, drain, path, argv, environment)
 			     : -ENOMEM;
 	if (status >= 0)
@@ -227,11 +200,16 @@ static int print_devices(const struct xs_options *options)
 									     : "metrics");
 }
 
-static char *const *application; /* its words; the last is NULL */
+static char **words, **application; /* all of them, the application's; the last is NULL */
 
 static int run_doctor(const struct xs_options *options)
 {
 	return xs_doctor(options, application);
+}
+
+static int run_attach(const struct xs_options *options)
+{
+	return xs_attach(options, words, application);
 }
 
 /* The field of an option that was given does not begin with a zero byte, be it text or a flag. */
@@ -255,6 +233,7 @@ static const struct command {
 	COMMAND("device-list", device_list, print_devices),
 	COMMAND("metric-list", metric_list, print_devices),
 	COMMAND("doctor", doctor, run_doctor),
+	COMMAND("attach", attach, run_attach),
 };
 
 /*
@@ -336,6 +315,7 @@ int main(int argc, char **argv)
 		return XS_EXIT_SELF;
 	}
 #endif
+	words = argv;
 	application = argv + app;
 	options.on_demand |= options.format && options.format != XS_FORMAT_PERFETTO &&
 			     xs_wants_daemon(&options);

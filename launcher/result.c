@@ -142,3 +142,35 @@ void xs_result_remove(const struct xs_result *result)
 	if (result->directory[0])
 		(void)rmdir(result->directory);
 }
+
+/* ---- where results go, before the application starts ---- */
+
+static int make_output(const struct xs_options *options, bool *ret_made)
+{
+	char inside[XS_PATH_MAX + 2];
+
+	(void)snprintf(inside, sizeof(inside), "%s/.", options->output_dir);
+	if (!options->output_dir[0])
+		return 0;
+	*ret_made = !mkdir(options->output_dir, 0777);
+	if (*ret_made || (errno == EEXIST && !access(inside, F_OK)))
+		return 0;
+	xs_tell("xstrace: --%s %s: %s\n", options->result_dir[0] ? "result-dir" : "output-dir-path",
+		options->output_dir, strerror(errno));
+	return -errno;
+}
+
+int xs_output_check(const struct xs_options *options, bool *ret_made)
+{
+	char dir[PATH_MAX];
+
+	if (make_output(options, ret_made) < 0)
+		return -1;
+	(void)xs_path_from_root(options->output_dir, dir, sizeof(dir));
+	if ((xs_want_chrome(options) || options->result_dir[0]) && access(dir, W_OK | X_OK) < 0) {
+		xs_tell("xstrace: cannot write in %s: %s; --%s chooses another directory\n", dir,
+			strerror(errno), options->result_dir[0] ? "result-dir" : "output-dir-path");
+		return -1;
+	}
+	return xs_report_check(options);
+}

@@ -26,12 +26,10 @@ extern char **environ;
 #define KERNEL_SET_SIZE 8u
 #define ALL_SIGNALS	UINT64_MAX
 
-static uint64_t set_mask(uint64_t mask)
+/* False: a sandbox around us refuses it. ret_old may be NULL. */
+static bool set_mask(uint64_t mask, uint64_t *ret_old)
 {
-	uint64_t old = 0;
-
-	(void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, &old, KERNEL_SET_SIZE);
-	return old;
+	return !syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, ret_old, KERNEL_SET_SIZE);
 }
 
 /*
@@ -274,7 +272,7 @@ static __attribute__((noinline)) int start_application(struct xs_launch *launch,
 		/* it has been said when the program begins */
 		xs_channel_say(launch->drain, XS_WORD_APP, getpid());
 		(void)sigaction(SIGCHLD, sigchld, NULL);
-		(void)set_mask(mask);
+		(void)set_mask(mask, NULL);
 		xs_counters_offer(launch);
 		xs_limits_restore();
 		execve(path, argv, environment);
@@ -317,7 +315,14 @@ int xs_run_application(struct xs_launch *launch, char *drain_path, const char *p
 	struct sigaction child = { .sa_handler = SIG_DFL }, old_child;
 	char **shell_argv = xs_program_is_text(path) ? shell_arguments(path, argv) : NULL;
 	int app, drain, status = 0, death_signal = 0;
-	uint64_t all = ALL_SIGNALS, old = set_mask(all);
+	uint64_t all = ALL_SIGNALS, old;
+
+	if (!set_mask(all,
+		      &old)) { /* we wait for signals, which none that is not blocked reaches */
+		xs_launch_destroy(launch);
+		xs_tell("xstrace: %s runs untraced: a sandbox refuses rt_sigprocmask()\n", path);
+		return xs_exec_application(path, argv);
+	}
 
 	/*
 	 * who was asked to end with its parent does; else we learn in this way that the parent is
@@ -354,7 +359,7 @@ int xs_run_application(struct xs_launch *launch, char *drain_path, const char *p
 	}
 	xs_sampler_end(launch);
 	wait_for_trace(launch, drain, app, status);
-	(void)set_mask(old);
+	(void)set_mask(old, NULL);
 	return app < 0 ? app : status;
 alone:
 	/* RLIMIT_NPROC: it may be just enough for the application, in our place */
@@ -366,7 +371,7 @@ alone:
 	xs_launch_destroy(launch);
 	(void)sigaction(SIGCHLD, &old_child, NULL);
 	(void)prctl(PR_SET_PDEATHSIG, death_signal);
-	(void)set_mask(old);
+	(void)set_mask(old, NULL);
 	return xs_exec_untraced("processes (ulimit -u)", path, argv);
 }
 
@@ -402,6 +407,6 @@ _Noreturn void xs_end_like(int status)
 	(void)prctl(PR_SET_DUMPABLE, 0);
 	(void)syscall(SYS_rt_sigaction, WTERMSIG(status), default_action, NULL, KERNEL_SET_SIZE);
 	(void)kill(getpid(), WTERMSIG(status));
-	(void)set_mask(~(UINT64_C(1) << (WTERMSIG(status) - 1)));
+	(void)set_mask(~(UINT64_C(1) << (WTERMSIG(status) - 1)), NULL);
 	exit(128 + WTERMSIG(status));
 }

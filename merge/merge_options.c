@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "merge.h"
+#include "nearest.h"
 #include "version.h"
 
 static void usage(FILE *out)
@@ -58,6 +59,28 @@ static unsigned window_log(const char *text)
 	return log;
 }
 
+static const struct option table[] = {
+	{ "output", required_argument, NULL, 'o' }, { "outputFile", required_argument, NULL, 'o' },
+	{ "format", required_argument, NULL, 'f' }, { "no-clock-sync", no_argument, NULL, 'n' },
+	{ "report", required_argument, NULL, 'r' }, { "version", no_argument, NULL, 'v' },
+	{ "help", no_argument, NULL, 'h' },	    { "zstd-window", required_argument, NULL, 'w' },
+	{ "wait", required_argument, NULL, 't' },   { NULL, 0, NULL, 0 },
+};
+
+static int unknown(const char *given)
+{
+	const char *name = given[0] == '-' && given[1] == '-' ? given + 2 : "", *nearest;
+	size_t length = strcspn(name, "=");
+
+	nearest = xs_nearest_name(&table[0].name, sizeof(table) / sizeof(table[0]),
+				  sizeof(table[0]), name, length);
+	if (length && nearest)
+		xm_say("xstrace-merge: unknown option %s; did you mean --%s?", given, nearest);
+	else
+		xm_say("xstrace-merge: unknown option %s; see xstrace-merge --help", given);
+	return XM_FAILED + 1;
+}
+
 /* One option. 0: go on; else what xm_options_parse() returns. */
 static int take(int letter, char **argv, struct xm_options *options, const char **format)
 {
@@ -94,26 +117,16 @@ static int take(int letter, char **argv, struct xm_options *options, const char 
 	case 'h':
 		usage(stdout);
 		return 1;
-	default:
-		xm_say(letter == ':' ? "xstrace-merge: option %s needs a value"
-				     : "xstrace-merge: unknown option %s; see xstrace-merge --help",
-		       argv[optind - 1]);
+	case ':':
+		xm_say("xstrace-merge: option %s needs a value", argv[optind - 1]);
 		return XM_FAILED + 1;
+	default:
+		return unknown(argv[optind - 1]);
 	}
 }
 
 int xm_options_parse(int argc, char **argv, struct xm_options *options)
 {
-	static const struct option table[] = { { "output", required_argument, NULL, 'o' },
-					       { "outputFile", required_argument, NULL, 'o' },
-					       { "format", required_argument, NULL, 'f' },
-					       { "no-clock-sync", no_argument, NULL, 'n' },
-					       { "report", required_argument, NULL, 'r' },
-					       { "version", no_argument, NULL, 'v' },
-					       { "help", no_argument, NULL, 'h' },
-					       { "zstd-window", required_argument, NULL, 'w' },
-					       { "wait", required_argument, NULL, 't' },
-					       { NULL, 0, NULL, 0 } };
 	const char *format = NULL;
 	int letter, result;
 

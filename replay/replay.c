@@ -103,7 +103,7 @@ int64_t xr_slack(const struct xr_graph *graph, int64_t *latest, int64_t *slack)
 			int64_t *of_name = &slack[input->name[graph->slice[node]]];
 			int64_t room = before - graph->time[node - 1];
 
-			*of_name = room < *of_name ? room : *of_name;
+			*of_name = room;
 			least = room < least ? room : least;
 		}
 	}

@@ -23,8 +23,17 @@ TITLES = {
     "mergetrace.py": "merge traces, with the options of unitrace's script",
     "analyzeperfmetrics.py": "charts and reports of hardware metrics",
     "roofline.py": "how near kernels come to what a device can do",
+    "xstrace-tables": "write a trace as tables in Parquet",
+    "xstrace-query": "ask traces by SQL",
+    "xstrace-report": "write a page that tells why a program is slow",
+    "xstrace-diff": "tell what became slower between two runs",
+    "xstrace-path": "find the longest chain of what had to wait for what",
+    "xstrace-open": "show a trace in Perfetto's viewer",
+    "categorize.py": "make of a schema the JSON that summary.py takes",
+    "summary.py": "sum up the times of kernels by category",
+    "uniview.py": "show a trace with the metrics of its kernels",
 }
-SEE = "xstrace(1), xstrace-merge(1), xstrace-check(1), xstrace-summary(1)"
+SEE = ("xstrace", "xstrace-merge", "xstrace-check", "xstrace-summary", "xstrace-query", "xstrace-report", "xstrace-open")
 
 
 class Option(NamedTuple):
@@ -133,7 +142,7 @@ def man(tool, version, command):
     notes = [line for line in parsed.end if line.strip()]
     if notes:
         out += [".SH NOTES", *paragraphs(parsed.end)]
-    return "\n".join([*out, ".SH SEE ALSO", roff(SEE), ""])
+    return "\n".join([*out, ".SH SEE ALSO", roff(", ".join(f"{name}(1)" for name in SEE if name != tool)), ""])
 
 
 # ---- completion; behind xstrace's options comes a command with completions of its own ----

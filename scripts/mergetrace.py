@@ -4,29 +4,18 @@
 It adds what is done for each trace by itself: checking, statistics, Parquet; here, or by the workers of a Dask cluster.
 """
 
-import signal
-
-if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # until the command itself sees to it
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-import argparse  # noqa: E402
-import json  # noqa: E402
-import os  # noqa: E402
-import re  # noqa: E402
-import shutil  # noqa: E402
-import subprocess  # noqa: E402
-import sys  # noqa: E402
-import tempfile  # noqa: E402
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 PLACES = ("../bin", "../../../bin", "../build/merge")  # installed, beside a build
 PACKAGES = (HERE, os.path.join(HERE, "../share/xstrace"), os.path.join(HERE, "../python"))
 FAILED = 125
-
-
-class Parser(argparse.ArgumentParser):
-    def error(self, message):
-        fail(message)
 
 
 def say(text):
@@ -46,9 +35,7 @@ def find_merger():
         path = os.path.normpath(os.path.join(HERE, place, "xstrace-merge"))
         if os.access(path, os.X_OK):
             return path
-    return shutil.which("xstrace-merge") or fail(
-        "xstrace-merge was not found: build it (ninja -C build), or put it into PATH"
-    )
+    return shutil.which("xstrace-merge") or fail("xstrace-merge was not found: build it (ninja -C build), or put it into PATH")
 
 
 def of_ranks(directory, ranks):
@@ -61,10 +48,24 @@ def of_ranks(directory, ranks):
     return found
 
 
+def find_package():
+    """Makes the Python package importable; exits where there is none."""
+    place = next((p for p in PACKAGES if os.path.isfile(os.path.join(p, "xstrace/ranks.py"))), None)
+    if not place:
+        fail("the Python package xstrace was not found beside it, or in ../share/xstrace")
+    sys.path.insert(0, place)
+
+
 def arguments():
-    parser = Parser(
+    from xstrace.cli import Parser
+
+    class Options(Parser):
+        def refuse(self, text):
+            fail(text)
+
+    parser = Options(
         description="Merges traces; more options and the report have xstrace-merge --help.",
-        epilog="Exit status: 0 all is done; 1 something was left out, or not as it should be, and said; 125 nothing could be done.",
+        epilog="Example: mergetrace.py -o all.json traces/ . Exit status: 0 all is done; 1 something was left out, or not as it should be, and said; 125 nothing could be done.",
     )
     parser.add_argument("inputFiles", nargs="*", help="traces, or directories of them")
     parser.add_argument("--result-dir", help="a directory with traces")
@@ -78,9 +79,7 @@ def arguments():
     parser.add_argument("--check", action="store_true", help="prove that no viewer can misread them")
     parser.add_argument("--statistics", metavar="FILE", help="JSON: calls and times of each, by name")
     parser.add_argument("--parquet", metavar="DIR", help="a table of each one's events, on one timeline")
-    parser.add_argument(
-        "--scheduler", metavar="ADDRESS", help="of a Dask cluster whose workers do these three where the traces are"
-    )
+    parser.add_argument("--scheduler", metavar="ADDRESS", help="of a Dask cluster whose workers do these three where the traces are")
     args = parser.parse_args()
     args.by_rank = args.check or args.statistics or args.parquet
     if bool(args.result_dir) == bool(args.inputFiles):
@@ -223,17 +222,14 @@ def by_rank(args):
 
 
 def main():
-    global ranks, running, trace, workers
+    global ranks, trace, workers
+    find_package()
     args = arguments()
     output = args.outputFile or ("" if args.by_rank else "unitrace.all.json")
     merger = find_merger() if output or args.parquet else None
     status = 0
     if args.by_rank:
-        place = next((p for p in PACKAGES if os.path.isfile(os.path.join(p, "xstrace/ranks.py"))), None)
-        if not place:
-            fail("the Python package xstrace was not found beside it, or in ../share/xstrace")
-        sys.path.insert(0, place)
-        from xstrace import ranks, running, trace, workers
+        from xstrace import ranks, trace, workers
 
         status = running.command("mergetrace.py", FAILED)(lambda _: by_rank(args))()
     if not output:

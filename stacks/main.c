@@ -11,6 +11,8 @@
  *	P ENTRY TEXT		a function of Python's, innermost first; 1: C has called it
  *	O			there are more threads
  *	E WHY			the process cannot be looked into
+ *
+ * xstrace-stacks PID NS: looks every NS nanoseconds (sample.c).
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -36,12 +38,7 @@ static void print_frame(uintptr_t address)
 		printf("F - %lx\n", address);
 		return;
 	}
-	if (!module->printed) {
-		module->printed = true;
-		printf("M %zu %s ", xs_module_number(module),
-		       module->build_id[0] ? module->build_id : "-");
-		xs_print_text(module->path, "\n");
-	}
+	xs_print_module(module);
 	printf("F %zu %lx\n", xs_module_number(module), address - module->bias);
 }
 
@@ -101,7 +98,7 @@ static int copy_threads(struct xs_threads *threads, pid_t pid)
 
 int main(int argc, char **argv)
 {
-	pid_t pid = argc == 2 ? (pid_t)strtol(argv[1], NULL, 10) : 0;
+	pid_t pid = argc == 2 || argc == 3 ? (pid_t)strtol(argv[1], NULL, 10) : 0;
 	static char buffer[1 << 16];
 	struct xs_threads threads;
 	int error;
@@ -112,11 +109,19 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	limit(RLIMIT_CORE, 0);
-	limit(RLIMIT_CPU, SECONDS);
-	limit(RLIMIT_FSIZE, 64u << 20);
 	limit(RLIMIT_DATA, 1u << 30);
 	(void)setvbuf(stdout, buffer, _IOFBF, sizeof(buffer));
 	xs_memory_of(pid);
+	if (argc == 3) {
+		error = xs_sample(pid, strtoull(argv[2], NULL, 10));
+		if (error < 0) {
+			printf("E ");
+			xs_say_why_not(stdout, pid, error);
+		}
+		return 0;
+	}
+	limit(RLIMIT_CPU, SECONDS);
+	limit(RLIMIT_FSIZE, 64u << 20);
 	if (xs_modules_read(pid))
 		xs_python_look(pid);
 	error = copy_threads(&threads, pid);

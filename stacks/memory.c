@@ -20,6 +20,13 @@ void xs_memory_of(pid_t pid)
 	of = pid;
 }
 
+void xs_memory_forget(bool (*stays)(uintptr_t address))
+{
+	for (size_t i = 0; i < PAGES; i++)
+		if (pages[i].address && (!stays || !stays(pages[i].address)))
+			pages[i].address = 0;
+}
+
 void xs_memory_stack(const struct xs_thread *thread)
 {
 	stack = thread;

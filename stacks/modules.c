@@ -64,8 +64,13 @@ bool xs_modules_read(pid_t pid)
 
 	(void)snprintf(name, sizeof(name), "/proc/%d/maps", pid);
 	file = fopen(name, "re");
-	modules = calloc(MODULES, sizeof(*modules));
-	code = calloc(MODULES, sizeof(*code));
+	for (size_t i = 0; i < count; i++)
+		free(modules[i].path);
+	count = code_count = 0;
+	if (!modules)
+		modules = calloc(MODULES, sizeof(*modules));
+	if (!code)
+		code = calloc(MODULES, sizeof(*code));
 	for (unsigned n = 0;
 	     file && modules && code && n < LINES && getline(&line, &room, file) > 0; n++) {
 		unsigned long start, end, offset;
@@ -160,7 +165,8 @@ static void look_at(struct xs_module *module)
 	}
 }
 
-struct xs_module *xs_module_of(uintptr_t address)
+/* The one that covers the address; count: none. */
+static size_t find(uintptr_t address)
 {
 	size_t low = 0, high = count;
 
@@ -172,9 +178,23 @@ struct xs_module *xs_module_of(uintptr_t address)
 		else
 			high = middle;
 	}
-	if (low == count || address < modules[low].start)
+	return low == count || address < modules[low].start ? count : low;
+}
+
+bool xs_module_covers(uintptr_t address)
+{
+	size_t at = find(address);
+
+	return at < count && modules[at].path[0] == '/';
+}
+
+struct xs_module *xs_module_of(uintptr_t address)
+{
+	size_t at = find(address);
+
+	if (at == count)
 		return NULL;
-	if (!modules[low].looked)
-		look_at(&modules[low]);
-	return &modules[low];
+	if (!modules[at].looked)
+		look_at(&modules[at]);
+	return &modules[at];
 }

@@ -22,10 +22,11 @@ static int read_now(void *data, uint64_t address, void *to, size_t bytes)
 	return process_vm_readv(pid, &here, 1, &there, 1, 0) == (ssize_t)bytes ? 0 : -EFAULT;
 }
 
-void xs_python_look(pid_t pid)
+bool xs_python_look(pid_t pid)
 {
 	const struct xs_module *module;
 
+	found = false; /* it may have become another program */
 	for (size_t i = 0; !found && (module = xs_module_at(i)); i++) {
 		const char *name = strrchr(module->path, '/');
 
@@ -34,41 +35,71 @@ void xs_python_look(pid_t pid)
 			found = !xs_python_find(&python, read_now, (void *)(intptr_t)pid,
 						module->start);
 	}
+	return found;
 }
 
-static struct xs_thread *thread_of(struct xs_threads *threads, const struct xs_python_thread *which)
-{
-	for (size_t i = 0; i < threads->count; i++) {
-		struct xs_thread *thread = &threads->list[i];
+static struct xs_python_thread list[XS_THREADS_MAX];
+static uint32_t count;
 
-		if (thread->copied &&
-		    (which->tid ? which->tid == (uint64_t)thread->tid
-				: which->pthread == (uint64_t)thread->registers.fs_base))
-			return thread;
-	}
-	return NULL;
+void xs_python_list(void)
+{
+	count = found ? xs_python_threads(&python, list, XS_THREADS_MAX) : 0;
+}
+
+static bool is_of(const struct xs_python_thread *which, const struct xs_thread *thread)
+{
+	return which->tid ? which->tid == (uint64_t)thread->inner
+			  : which->pthread && which->pthread == (uint64_t)thread->registers.fs_base;
+}
+
+void xs_python_copy_one(struct xs_thread *thread)
+{
+	static struct xs_python_frame frames[XS_FRAMES_MAX];
+	uint32_t n, i = 0;
+
+	if (!thread->copied || thread->python)
+		return;
+	while (i < count && !is_of(&list[i], thread))
+		i++;
+	if (i == count)
+		return;
+	n = xs_python_frames(&python, list[i].state, frames, XS_FRAMES_MAX, &thread->python_more);
+	thread->python = malloc(n * sizeof(*frames) + 1);
+	if (!thread->python)
+		return;
+	memcpy(thread->python, frames, n * sizeof(*frames));
+	thread->python_count = n;
 }
 
 void xs_python_copy(struct xs_threads *threads)
 {
-	static struct xs_python_thread list[XS_THREADS_MAX];
-	static struct xs_python_frame frames[XS_FRAMES_MAX];
-	uint32_t count = found ? xs_python_threads(&python, list, XS_THREADS_MAX) : 0;
+	for (size_t i = 0; count && i < threads->count; i++)
+		xs_python_copy_one(&threads->list[i]);
+}
 
-	for (uint32_t i = 0; i < count; i++) {
-		struct xs_thread *thread = thread_of(threads, &list[i]);
-		uint32_t n;
+/* The file's name, without its directory. */
+static const char *base_of(const struct xs_python_text *file)
+{
+	const char *slash = strrchr(file->text, '/');
 
-		if (!thread || thread->python)
-			continue;
-		n = xs_python_frames(&python, list[i].state, frames, XS_FRAMES_MAX,
-				     &thread->python_more);
-		thread->python = malloc(n * sizeof(*frames) + 1);
-		if (!thread->python)
-			continue;
-		memcpy(thread->python, frames, n * sizeof(*frames));
-		thread->python_count = n;
-	}
+	return slash ? slash + 1 : file->text;
+}
+
+const char *xs_python_text(const struct xs_python_frame *frame)
+{
+	static char text[2 * XS_PYTHON_TEXT_MAX + 32];
+	struct xs_python_text function, file;
+
+	xs_python_function(&python, frame->code, &function);
+	xs_python_file(&python, frame->code, &file);
+	(void)snprintf(text, sizeof(text), "%s (%s:%u)", function.text, base_of(&file),
+		       xs_python_first_line(&python, frame->code));
+	return text;
+}
+
+uint64_t xs_python_identity(const struct xs_python_frame *frame)
+{
+	return xs_python_check_of(&python, frame->code);
 }
 
 void xs_python_print(const struct xs_thread *thread)
@@ -82,8 +113,7 @@ void xs_python_print(const struct xs_thread *thread)
 		printf("P %d ", frame->is_entry);
 		xs_print_text(function.text, "");
 		printf(" (");
-		xs_print_text(strrchr(file.text, '/') ? strrchr(file.text, '/') + 1 : file.text,
-			      "");
+		xs_print_text(base_of(&file), "");
 		printf(":%u)\n", xs_python_line(&python, frame));
 	}
 }

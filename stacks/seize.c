@@ -12,17 +12,22 @@
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "process.h"
 #include "stacks.h"
 
 #define ROUNDS	    4		   /* looks for threads that have begun meanwhile */
 #define PATIENCE_NS 150000000u	   /* until all stand still: one may be in the middle of vfork() */
 #define STACK	    (256u << 10)   /* that is copied of a thread, */
 #define STACKS	    (128ull << 20) /* and of all */
+#define STACK_ONE   (64u << 10)	   /* where a thread alone is held */
+#define SOON_NS	    100000000u	   /* in which it stops, if it gets a processor, */
+#define AT_ONCE_NS  2000000u	   /* and mostly does */
 
 static uint64_t now(void)
 {
@@ -65,6 +70,28 @@ static bool look_at(pid_t pid, struct xs_thread *thread)
 	return thread->state != 'Z' && thread->state != 'X';
 }
 
+pid_t xs_thread_inner(pid_t pid, pid_t tid)
+{
+	char path[64], line[256], *last;
+	pid_t inner = tid;
+	FILE *file;
+
+	if (xs_pid_namespace(pid) == xs_pid_namespace(0))
+		return tid;
+	(void)snprintf(path, sizeof(path), "/proc/%d/task/%d/status", pid, tid);
+	file = fopen(path, "re");
+	while (file && fgets(line, sizeof(line), file)) {
+		if (strncmp(line, "NSpid:", 6) != 0)
+			continue;
+		last = strrchr(line, '\t');
+		inner = last ? (pid_t)strtol(last, NULL, 10) : tid;
+		break;
+	}
+	if (file)
+		(void)fclose(file);
+	return inner;
+}
+
 /* Those that are not known yet. How many. */
 static size_t find_new(struct xs_threads *threads)
 {
@@ -84,6 +111,7 @@ static size_t find_new(struct xs_threads *threads)
 			threads->more = true;
 			break;
 		}
+		thread.inner = xs_thread_inner(threads->pid, thread.tid);
 		threads->list[threads->count++] = thread;
 	}
 	if (dir)
@@ -93,21 +121,14 @@ static size_t find_new(struct xs_threads *threads)
 
 /* ---- holding them ---- */
 
-static void copy(struct xs_threads *threads, struct xs_thread *thread)
+static void copy_stack(pid_t pid, struct xs_thread *thread, size_t most)
 {
-	struct iovec registers = { &thread->registers, sizeof(thread->registers) };
-	struct iovec here = { NULL, STACK }, there[STACK / XS_PAGE + 1];
-	size_t most = STACKS / threads->count;
+	struct iovec here = { NULL, most < STACK ? most : STACK }, there[STACK / XS_PAGE + 1];
 	uintptr_t at;
 	ssize_t n;
 
-	/* NT_PRSTATUS: the general registers */
-	if (ptrace(PTRACE_GETREGSET, thread->tid, (void *)1, &registers) < 0)
-		return;
-	thread->copied = true;
 	/* below it lies what functions use that call nobody */
 	at = thread->stack = (uintptr_t)thread->registers.rsp - 128;
-	here.iov_len = most < STACK ? most : STACK;
 	here.iov_base = thread->bytes = malloc(here.iov_len);
 	if (!here.iov_base)
 		return;
@@ -120,12 +141,37 @@ static void copy(struct xs_threads *threads, struct xs_thread *thread)
 		at += size;
 		left -= size;
 	}
-	n = process_vm_readv(threads->pid, &here, 1, there, STACK / XS_PAGE + 1, 0);
+	n = process_vm_readv(pid, &here, 1, there, STACK / XS_PAGE + 1, 0);
 	thread->stack_bytes = n > 0 ? (size_t)n : 0;
 }
 
-/* True: nothing more is to be expected of it. */
-static bool settle(struct xs_threads *threads, struct xs_thread *thread)
+static void copy(pid_t pid, struct xs_thread *thread, size_t most)
+{
+	struct iovec registers = { &thread->registers, sizeof(thread->registers) };
+
+	/* NT_PRSTATUS: the general registers */
+	if (ptrace(PTRACE_GETREGSET, thread->tid, (void *)1, &registers) < 0)
+		return;
+	thread->copied = true;
+	copy_stack(pid, thread, most);
+}
+
+void xs_thread_copy_stack(pid_t pid, struct xs_thread *thread)
+{
+	thread->copied = thread->untouched = true;
+	copy_stack(pid, thread, STACK_ONE);
+}
+
+void xs_thread_forget(struct xs_thread *thread)
+{
+	free(thread->bytes);
+	free(thread->python);
+	thread->bytes = NULL;
+	thread->python = NULL;
+}
+
+/* True: nothing more is to be expected of it. most: bytes of its stack. */
+static bool settle(pid_t of, struct xs_thread *thread, size_t most)
 {
 	int status;
 	pid_t pid;
@@ -142,7 +188,7 @@ static bool settle(struct xs_threads *threads, struct xs_thread *thread)
 	thread->held = true;
 	/* it was about to get a signal, and gets it when it goes on */
 	thread->signal = status >> 16 ? 0 : WSTOPSIG(status);
-	copy(threads, thread);
+	copy(of, thread, most);
 	return true;
 }
 
@@ -167,7 +213,7 @@ static void wait_for_all(struct xs_threads *threads, uint64_t until)
 	do {
 		all = true;
 		for (size_t i = 0; i < threads->count; i++)
-			all &= settle(threads, &threads->list[i]);
+			all &= settle(threads->pid, &threads->list[i], STACKS / threads->count);
 		if (!all)
 			(void)nanosleep(&pause, NULL);
 	} while (!all && now() < until);
@@ -194,6 +240,7 @@ int xs_threads_copy(struct xs_threads *threads, pid_t pid)
 		wait_for_all(threads, until);
 		(void)find_new(threads);
 	}
+	xs_python_list();
 	xs_python_copy(threads);
 	for (size_t i = 0; i < threads->count; i++) {
 		struct xs_thread *thread = &threads->list[i];
@@ -207,6 +254,113 @@ int xs_threads_copy(struct xs_threads *threads, pid_t pid)
 	}
 	threads->still = now() - begin;
 	return held ? 0 : error;
+}
+
+/* ---- one by one ---- */
+
+/* Is a signal about to be handled by the thread? */
+static bool has_signal(pid_t pid, pid_t tid)
+{
+	unsigned long long own = 0, shared = 0, blocked = 0;
+	char path[64], line[256];
+	FILE *file;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/task/%d/status", pid, tid);
+	file = fopen(path, "re");
+	while (file && fgets(line, sizeof(line), file)) {
+		(void)sscanf(line, "SigPnd: %llx", &own);
+		(void)sscanf(line, "ShdPnd: %llx", &shared);
+		(void)sscanf(line, "SigBlk: %llx", &blocked);
+	}
+	if (file)
+		(void)fclose(file);
+	return !file || ((own | shared) & ~blocked);
+}
+
+/*
+ * The thread was running when it was looked at, and has begun a system call just before it was to
+ * stop. Most calls begin anew by themselves. Those that would return EINTR have done nothing yet,
+ * and are made to begin anew here, as if the thread had come to them that little bit later. Not if
+ * a signal has come, too: then the program expects EINTR. Calls that change the mask of signals are
+ * left alone.
+ */
+static bool mend(pid_t pid, const struct xs_thread *thread)
+{
+	const struct user_regs_struct *r = &thread->registers;
+
+	switch ((long long)r->orig_rax) {
+	case SYS_epoll_wait:
+	case SYS_semop:
+	case SYS_semtimedop:
+	case SYS_io_getevents:
+	case SYS_rt_sigtimedwait:
+	case SYS_read:
+	case SYS_readv:
+	case SYS_recvfrom:
+	case SYS_recvmsg:
+	case SYS_write:
+	case SYS_writev:
+	case SYS_sendto:
+	case SYS_sendmsg:
+	case SYS_accept:
+	case SYS_accept4:
+		break;
+	default:
+		return false;
+	}
+	if ((long long)r->rax != -EINTR || thread->signal || has_signal(pid, thread->tid))
+		return false;
+	/* 2: the bytes of the instruction syscall */
+	return !ptrace(PTRACE_POKEUSER, thread->tid, offsetof(struct user, regs.rax),
+		       r->orig_rax) &&
+	       !ptrace(PTRACE_POKEUSER, thread->tid, offsetof(struct user, regs.rip), r->rip - 2);
+}
+
+static void let_go(struct xs_threads *threads, struct xs_thread *thread, uint64_t since,
+		   struct xs_held *held)
+{
+	uint64_t ns;
+
+	xs_python_copy_one(thread);
+	held->mended += thread->copied && mend(threads->pid, thread);
+	(void)ptrace(PTRACE_DETACH, thread->tid, NULL, (void *)(uintptr_t)thread->signal);
+	thread->seized = false;
+	ns = now() - since;
+	held->threads++;
+	held->ns += ns;
+	if (ns > held->longest)
+		held->longest = ns;
+}
+
+static void pause_for(long ns)
+{
+	(void)nanosleep(&(struct timespec){ .tv_nsec = ns }, NULL);
+}
+
+void xs_threads_visit(struct xs_threads *threads, struct xs_held *held)
+{
+	uint64_t begin = now(), last = begin;
+	bool all;
+
+	xs_python_list();
+	seize(threads, 0);
+	do { /* `last`: when those had not stopped yet that are found stopped next */
+		all = true;
+		for (size_t i = 0; i < threads->count; i++) {
+			struct xs_thread *thread = &threads->list[i];
+
+			if (!thread->seized)
+				continue;
+			last = now();
+			all &= settle(threads->pid, thread, STACK_ONE);
+			if (thread->held)
+				let_go(threads, thread, last, held);
+		}
+		if (!all && now() - begin > 100000)
+			pause_for(now() - begin < AT_ONCE_NS ? 20000 : 200000);
+	} while (!all && now() - begin < SOON_NS);
+	for (size_t i = 0; i < threads->count; i++)
+		held->missed += threads->list[i].seized;
 }
 
 /* ---- why not ---- */

@@ -71,6 +71,9 @@ static int access_register(unw_addr_space_t space, unw_regnum_t number, unw_word
 	};
 
 	(void)space;
+	if (((const struct xs_thread *)user)->untouched && number != UNW_X86_64_RSP &&
+	    number != UNW_X86_64_RIP)
+		return -UNW_EBADREG;
 	if (write || number < 0 || (size_t)number >= sizeof(of) / sizeof(of[0]))
 		return -UNW_EBADREG;
 	*value = of[number];
@@ -142,9 +145,16 @@ static bool is_trampoline(uintptr_t address)
 	return xs_memory_read(address, there, sizeof(there)) && !memcmp(there, code, sizeof(code));
 }
 
+static unw_addr_space_t process;
+
+void xs_walk_forget(void)
+{
+	if (process)
+		unw_flush_cache(process, 0, 0);
+}
+
 size_t xs_walk(const struct xs_thread *thread, uintptr_t *frames, size_t room, bool *ret_more)
 {
-	static unw_addr_space_t space;
 	unw_cursor_t cursor;
 	size_t n = 0;
 	int step = 1;
@@ -152,10 +162,10 @@ size_t xs_walk(const struct xs_thread *thread, uintptr_t *frames, size_t room, b
 	bool exact = true; /* an instruction that was interrupted, and called nobody */
 
 	*ret_more = false;
-	if (!space)
-		space = make_space();
+	if (!process)
+		process = make_space();
 	xs_memory_stack(thread);
-	if (!space || unw_init_remote(&cursor, space, (void *)(uintptr_t)thread) < 0)
+	if (!process || unw_init_remote(&cursor, process, (void *)(uintptr_t)thread) < 0)
 		return 0;
 	while (step > 0) {
 		unw_word_t ip = 0, sp = 0, before = 0;
@@ -174,5 +184,7 @@ size_t xs_walk(const struct xs_thread *thread, uintptr_t *frames, size_t room, b
 		if (step > 0 && (unw_get_reg(&cursor, UNW_REG_SP, &sp) < 0 || sp == before))
 			break; /* it goes round in a circle */
 	}
+	/* the caller lies where a register says that is not known */
+	*ret_more |= thread->untouched && step < 0;
 	return n;
 }

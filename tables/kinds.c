@@ -24,6 +24,7 @@ static const struct {
 	{ "\"user_annotation\"", XT_TASK },
 	{ "\"gpu_user_annotation\"", XT_TASK },
 	{ "\"python_function\"", XT_TASK },
+	{ "\"sample\"", XT_TASK },
 	{ "\"ac2g\"", XT_OTHER },
 	{ "\"Trace\"", XT_OTHER },
 	{ "\"overhead\"", XT_OTHER },

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "file.h"
+#include "nearest.h"
 #include "text.h"
 #include "version.h"
 
@@ -68,6 +69,31 @@ static int refuse(const char *what, const char *value)
 	return XT_FAILED + 1;
 }
 
+static const struct option table[] = {
+	{ "output", required_argument, NULL, 'o' },
+	{ "memory-limit", required_argument, NULL, 'm' },
+	{ "threads", required_argument, NULL, 't' },
+	{ "zstd-window", required_argument, NULL, 'w' },
+	{ "progress", required_argument, NULL, 'p' },
+	{ "version", no_argument, NULL, 'v' },
+	{ "help", no_argument, NULL, 'h' },
+	{ NULL, 0, NULL, 0 },
+};
+
+static int unknown(const char *given)
+{
+	const char *name = given[0] == '-' && given[1] == '-' ? given + 2 : "", *nearest;
+	size_t length = strcspn(name, "=");
+
+	nearest = xs_nearest_name(&table[0].name, sizeof(table) / sizeof(table[0]),
+				  sizeof(table[0]), name, length);
+	if (length && nearest)
+		xs_tell("xstrace-tables: unknown option %s; did you mean --%s?\n", given, nearest);
+	else
+		xs_tell("xstrace-tables: unknown option %s; see xstrace-tables --help\n", given);
+	return XT_FAILED + 1;
+}
+
 static int take(int letter, char **argv, struct xt_options *options)
 {
 	uint64_t size;
@@ -99,25 +125,16 @@ static int take(int letter, char **argv, struct xt_options *options)
 	case 'h':
 		usage();
 		return 1;
-	default:
-		xs_tell(letter == ':'
-				? "xstrace-tables: option %s needs a value\n"
-				: "xstrace-tables: unknown option %s; see xstrace-tables --help\n",
-			argv[optind - 1]);
+	case ':':
+		xs_tell("xstrace-tables: option %s needs a value\n", argv[optind - 1]);
 		return XT_FAILED + 1;
+	default:
+		return unknown(argv[optind - 1]);
 	}
 }
 
 int xt_options_parse(int argc, char **argv, struct xt_options *options)
 {
-	static const struct option table[] = { { "output", required_argument, NULL, 'o' },
-					       { "memory-limit", required_argument, NULL, 'm' },
-					       { "threads", required_argument, NULL, 't' },
-					       { "zstd-window", required_argument, NULL, 'w' },
-					       { "progress", required_argument, NULL, 'p' },
-					       { "version", no_argument, NULL, 'v' },
-					       { "help", no_argument, NULL, 'h' },
-					       { NULL, 0, NULL, 0 } };
 	cpu_set_t processors;
 	int letter, result;
 

@@ -12,6 +12,7 @@ XSTRACE_BUILD names the build directory, default build/ beside this one.
 import collections
 import contextlib
 import ctypes
+import fcntl
 import glob
 import os
 import re
@@ -23,6 +24,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import uuid
 from pathlib import Path
 
 import pytest
@@ -53,6 +55,7 @@ collect_ignore = ["toy_backend"]  # test_additions.py copies it
 OWN_LINE = re.compile(r"xstrace: |\[(INFO|WARNING)\] ")
 NOBODY = 65534
 CLONE_NEWNS = 0x20000
+RUN = os.environ.get("PYTEST_XDIST_TESTRUNUID") or str(uuid.uuid4())
 SECONDS_OF_A_TEST = 120
 is_root = os.geteuid() == 0
 root_only = pytest.mark.skipif(not is_root, reason="not root")
@@ -429,6 +432,23 @@ def time_limit():
     yield
     signal.alarm(0)
     signal.signal(signal.SIGALRM, old)
+
+
+def once(place, make):
+    """Calls make() in the first test of a run that asks for it, whichever process that is in; `place` keeps what it makes. Returns place."""
+    place.mkdir(exist_ok=True)
+    stamp = place / "stamp"
+    with (place / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not stamp.exists() or stamp.read_text() != RUN:
+            make()
+            stamp.write_text(RUN)
+    return place
+
+
+def allow(seconds):
+    """For a test that builds: it may take so long from now on."""
+    signal.alarm(seconds)
 
 
 def pytest_configure(config):

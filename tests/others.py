@@ -1,12 +1,18 @@
 """Where the programs that nobody here wrote are: the environments of scripts/setup --clients, compilers for tests/clients."""
 
+import contextlib
+import fcntl
 import functools
 import os
 import shutil
+import socket
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
+
+from conftest import wait_until
 
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAMS = ROOT / "tests/clients"
@@ -47,6 +53,15 @@ def need(module):
     """Skips the test if the clients' Python cannot import that."""
     if reason := lacks(module):
         pytest.skip(reason)
+
+
+@contextlib.contextmanager
+def the_port_of_perfetto():
+    """There is one for all: one test after the other, also of other workers and of other runs of the tests."""
+    with open(Path(tempfile.gettempdir(), f"xstrace-tests-9001-{os.getuid()}"), "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        wait_until(lambda: socket.socket().connect_ex(("127.0.0.1", 9001)) != 0)
+        yield
 
 
 def compile_cpp(path, source, *flags):

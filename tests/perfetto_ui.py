@@ -127,7 +127,7 @@ class Server:
 class Browser:
     """One page of a browser without a window, and its debugging protocol."""
 
-    def __init__(self, width=1600, height=900):
+    def __init__(self, width=1600, height=900, options=()):
         self.profile = tempfile.mkdtemp(prefix="perfetto-ui-")
         self.count = 0
         command = [
@@ -148,7 +148,7 @@ class Browser:
             f"--window-size={width},{height}",
         ]
         self.process = subprocess.Popen(
-            command + ["about:blank"],
+            [*command, *options, "about:blank"],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -602,6 +602,26 @@ def test_static_program(xstrace):
     assert sum("static" in line and "cannot be traced" in line for line in run.said) == 1
 
 
+THIRTY_TWO = """
+#include <stdio.h>
+#include <stdlib.h>
+int main(void) { puts("hello, 32"); fflush(stdout); return system("true; exit 5") >> 8; }
+"""
+
+
+def test_a_program_of_32_bits(xstrace, tmp_path):
+    """One line, xstrace's: nothing for its loader to complain about; what it starts is as untraced as it is."""
+    program = tmp_path / "p"
+    (tmp_path / "p.c").write_text(THIRTY_TWO)
+    if subprocess.run(["cc", "-m32", "-o", program, tmp_path / "p.c"], capture_output=True).returncode:
+        pytest.skip("the compiler makes no programs of 32 bits")
+    if subprocess.run([program], capture_output=True).returncode != 5:
+        pytest.skip("this machine runs no programs of 32 bits")
+    run = xstrace(ITT, program)
+    assert (run.status, run.out, run.err) == (5, "hello, 32\n", "") and run.traces == []
+    assert run.said == [f"xstrace: {program} is not a 64-bit program: it runs, but neither it nor what it starts can be traced"]
+
+
 @root_only
 def test_setuid_program(xstrace, public):
     copy = shutil.copy(APPS / "env_probe", public / "setuid_probe")

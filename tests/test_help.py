@@ -8,6 +8,7 @@ import select
 import shutil
 import struct
 import subprocess
+import sys
 import termios
 import time
 
@@ -17,7 +18,9 @@ from conftest import BUILD, ROOT, XSTRACE
 
 MERGE = BUILD / "merge/xstrace-merge"
 PAGES = BUILD / "scripts"
-TOOLS = ["xstrace", "xstrace-merge", "xstrace-check", "xstrace-summary", "mergetrace.py", "analyzeperfmetrics.py", "roofline.py"]
+PROGRAMS = {"xstrace": XSTRACE, "xstrace-merge": MERGE, "xstrace-tables": BUILD / "tables/xstrace-tables"}
+TOOLS = [*PROGRAMS, *(path.name for path in sorted((ROOT / "scripts").glob("xstrace-*")))]
+TOOLS += ["analyzeperfmetrics.py", "categorize.py", "mergetrace.py", "roofline.py", "summary.py", "uniview.py"]
 
 
 def output(*command, **more):
@@ -26,6 +29,10 @@ def output(*command, **more):
 
 def options_of(text):
     return re.findall(r"^(?:  )?--([\w-]+)", text, re.M)
+
+
+def command_of(tool):
+    return [PROGRAMS[tool]] if tool in PROGRAMS else [sys.executable, ROOT / "scripts" / tool]
 
 
 def topics():
@@ -68,19 +75,38 @@ def test_nothing_is_coloured():
         assert "--output-dir-path" in text and "unknown option --nonsense" in text and "\x1b" not in text
 
 
+@pytest.mark.parametrize("tool", TOOLS)
+def test_a_mistaken_option(tool):
+    """One line, which names the option that was meant, or else says where all are."""
+    name = max(
+        re.findall(
+            r"^ *(?:-\w[^-\n]*, *)?(--[a-z][\w-]*)", output(*command_of(tool), "--help", env={**os.environ, "COLUMNS": "2000"}), re.M
+        ),
+        key=len,
+    )
+    for typed, meant in ((f"{name[:-2]}{name[-1]}{name[-2]}", f"did you mean {name}?"), ("--qqqqqqqq", f"see {tool} --help")):
+        done = subprocess.run([*command_of(tool), typed], capture_output=True, text=True)
+        assert done.returncode in (1, 2, 125) and done.stdout == ""
+        assert done.stderr == f"{tool}: unknown option {typed}; {meant}\n"
+
+
 # ---- manual pages ----
 
 
 @pytest.mark.parametrize("tool", TOOLS)
 def test_manual_pages(tool):
     page = PAGES / f"{tool}.1"
-    command = [XSTRACE] if tool == "xstrace" else [MERGE] if tool == "xstrace-merge" else [ROOT / "scripts" / tool]
+    command = command_of(tool)
     shown = (
         output("man", "-l", page, env={**os.environ, "MANWIDTH": "400", "LC_ALL": "C.UTF-8"}) if shutil.which("man") else page.read_text()
     )
     shown = shown.replace("\\-", "-")
     options = re.findall(r"(?<![\w-])--[a-z][\w-]*", re.sub(r"(?s)Exit status.*", "", output(*command, "--help")))
     assert options and not [name for name in options if name not in shown]
+    if shutil.which("man"):
+        command = ["man", "--warnings", "-l", page]
+        env = {**os.environ, "MANWIDTH": "80", "LC_ALL": "C.UTF-8"}
+        assert subprocess.run(command, env=env, capture_output=True, text=True).stderr == ""
     if shutil.which("mandoc"):
         lint = subprocess.run(["mandoc", "-T", "lint", "-W", "warning", page], capture_output=True, text=True).stdout
         assert [line for line in lint.splitlines() if "missing date" not in line] == []

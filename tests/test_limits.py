@@ -1,6 +1,7 @@
 """Limits of resources (ulimit): what runs with a limit as small as can be runs so under xstrace, traced or with one line that says why not."""
 
 import os
+import platform
 import re
 import resource
 import subprocess
@@ -119,3 +120,12 @@ def test_few_processes(xstrace, processes):
     if bare([str(APPS / "itt_tasks"), "20"], prepare) is None:
         pytest.skip("not even without us")
     check(xstrace, [str(APPS / "itt_tasks"), "20"], prepare)
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="numbers of system calls")
+@pytest.mark.parametrize(("call", "said"), [(14, "a sandbox refuses rt_sigprocmask()"), (28, None)], ids=["rt_sigprocmask", "madvise"])
+def test_a_sandbox_around_xstrace(xstrace, call, said):
+    """Which refuses what the launcher, or the memory of rings, needs: the program runs as always, untraced."""
+    run = xstrace(ITT, "itt_tasks", [20], prefix=[APPS / "refuse", str(call)], timeout=30)
+    assert run.status == 0 and "expected: 20 tasks" in run.out
+    assert not said or any(said in line for line in run.said)

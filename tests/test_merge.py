@@ -690,6 +690,7 @@ def test_mergetrace_is_the_same(tmp_path):
     lonely = tmp_path / "lonely/mergetrace.py"
     lonely.parent.mkdir()
     shutil.copy(script, lonely)
+    (lonely.parent / "xstrace").symlink_to(ROOT / "python/xstrace")
     result = subprocess.run(
         [sys.executable, lonely, *paths],
         cwd=tmp_path,

@@ -107,6 +107,50 @@ def test_items_in_step(xstrace):
         assert {re.search(r"SIMD(\d+)", s.name)[1] for s in run.trace.device if s.base == name} == {str(simd)}, name
 
 
+def libraries(out):
+    """In which library a program of ours found a function of an extension."""
+    return {line.split()[0]: line.split()[1].split(".")[0] for line in out.splitlines() if line.startswith("cl")}
+
+
+@pytest.mark.parametrize("events, queue", [("null", "own"), ("held", "own"), ("null", "given"), ("held", "given")])
+def test_command_buffers(xstrace, events, queue):
+    """One slice each, from when the queue got there until all of it has run: PoCL's own event is that of a marker."""
+    args = [5, events, queue]
+    run = xstrace(KERNEL, "cl_buffers", args)
+    assert run.status == 0 and run.out.splitlines()[-1] == xstrace.bare("cl_buffers", args).out.splitlines()[-1]
+    work = [s for s in run.trace.device if s.base == "command buffer (add x3, twice)"]
+    waits = sorted((s for s in run.trace.calls if s.name == "clFinish"), key=lambda s: s.start)
+    calls = sorted((s for s in run.trace.calls if s.name == "clEnqueueCommandBufferKHR"), key=lambda s: s.start)
+    starts = {e["id"]: e["ts"] for e in run.trace.events if e["ph"] == "s" and e["name"] == "dep"}
+    flows = [(starts[e["id"]], e["ts"]) for e in run.trace.events if e["ph"] == "f" and e["name"] == "dep"]
+    assert len(work) == len(calls) == 5
+    for command, call, wait in zip(sorted(work, key=lambda s: s.start), calls, waits):
+        assert call.start <= command.args["queued"] <= command.args["submit"] <= command.start < command.end <= wait.end
+        assert (call.start, command.start) in flows
+        # four kernels: far more than a marker takes
+        assert command.end - command.start > 1
+    ran = [int(n) for line in run.out.splitlines() if line.startswith("ran") for n in line.split()[1:]]
+    assert len(ran) == (10 if events == "held" else 0) and ran == sorted(ran)
+
+
+def test_filters_of_kernels_and_command_buffers(xstrace):
+    """Its name has those of its kernels, and is what the filters look at."""
+    for option, shown in ("--include-kernels twice", 2), ("--include-kernels thrice", 0), ("--exclude-kernels add", 0):
+        trace = xstrace(f"{KERNEL} {option}", "cl_buffers", [2]).trace
+        assert sum(s.base.startswith("command buffer") for s in trace.device) == shown, option
+
+
+@pytest.mark.parametrize("option", [DEVICE, CALL])
+def test_functions_whose_arguments_have_changed_are_left_alone(xstrace, option):
+    """A wrapper of the older version would hand on too few of them."""
+    found = libraries(xstrace(option, "cl_buffers", [1]).out)
+    settled = {"clCreateCommandBufferKHR", "clCommandNDRangeKernelKHR"}
+    if option == CALL:
+        settled |= {"clFinalizeCommandBufferKHR", "clReleaseCommandBufferKHR"}
+    assert {name for name, library in found.items() if library == "libxstrace"} == settled
+    assert "clCommandCopyBufferKHR" in found
+
+
 def test_processes_and_threads_have_names(xstrace):
     trace = xstrace(KERNEL, "cl_matrix").trace
     processes = {pid: name for (pid, _), name in trace.names("process_name").items()}
@@ -142,11 +186,7 @@ def test_work_ends_before_the_call_that_waited_returns(xstrace, queue):
     flows = {e["id"]: e["ts"] for e in trace.events if e["ph"] == "s"}
     checked = 0
     for event in (e for e in trace.events if e["ph"] == "f" and e["name"] == "dep"):
-        work = next(
-            s
-            for s in trace.device
-            if s.track == (event["pid"], event["tid"]) and s.start == event["ts"]
-        )
+        work = next(s for s in trace.device if s.track == (event["pid"], event["tid"]) and s.start == event["ts"])
         call = starts[flows[event["id"]]]
         waited = next(f for f in finishes if f.start >= call.end)
         if re.search("Read|WriteBuffer$", call.name):
@@ -447,9 +487,7 @@ def test_reports(xstrace, options):
         if kind == "commands":
             found = sum(device.values())
         elif kind == "kernels":
-            found = sum(
-                c for k, c in device.items() if not k.startswith("cl") and name in (None, k)
-            )
+            found = sum(c for k, c in device.items() if not k.startswith("cl") and name in (None, k))
         else:
             found = sum(c for k, c in device.items() if re.match(COMMANDS[kind], k))
         assert found == n or options == "-h", (kind, name)

@@ -1,23 +1,19 @@
 """xstrace --open, xstrace-open: a server for one trace, and the UI that reads it."""
 
-import fcntl
 import importlib.util
 import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
-import tempfile
 import urllib.error
 import urllib.request
-from pathlib import Path
 
 import pytest
 
 from conftest import ROOT, XSTRACE, wait_until
-from others import needs_clients
+from others import needs_clients, the_port_of_perfetto
 
 SCRIPT = ROOT / "scripts/xstrace-open"
 TEXT = b'{"traceEvents":[{"name":"a","ph":"X","ts":1,"dur":2,"pid":1,"tid":1}]}\n'
@@ -26,10 +22,7 @@ HERE = "http://127.0.0.1:9001"
 
 @pytest.fixture(autouse=True)
 def the_port():
-    """There is one for all: one test after the other, also of other workers and of other runs of the tests."""
-    with open(Path(tempfile.gettempdir(), f"xstrace-tests-9001-{os.getuid()}"), "w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        wait_until(lambda: socket.socket().connect_ex(("127.0.0.1", 9001)) != 0)
+    with the_port_of_perfetto():
         yield
 
 

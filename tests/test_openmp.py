@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import ROOT, wait_until
+from conftest import ROOT, compile_c, wait_until
 from others import CCL, CLIENTS, need, needs_clients
 
 OPENMP = "--chrome-openmp-logging"
@@ -306,6 +306,42 @@ def test_a_tool_of_the_program_works_as_without_us(xstrace, program, tmp_path, h
     assert (names["parallel"], names["implicit task"], names["task"]) == (6, 6 * T, 30)
     # and where OpenMP is not asked for, it is alone
     assert xstrace("--chrome-itt-logging", path, ["all", 3], env=env).out == bare.out
+
+
+OPENER = r"""
+#include <dlfcn.h>
+#include <stdio.h>
+static struct { int a, b, c, d; const char *source; } place = { 0, 2, 0, 0, ";a;b;1;1;;" };
+static long ran;
+static void body(int *thread, int *bound) { __sync_fetch_and_add(&ran, 1); }
+int main(int count, char **arguments) {
+	void *tool = dlopen(arguments[2], RTLD_NOW | RTLD_GLOBAL);
+	for (int i = 0; i < 3; i++) {
+		void *runtime = dlopen(arguments[1], RTLD_NOW);
+		void (*region)(void *, int, void (*)(int *, int *), ...) = dlsym(runtime, "__kmpc_fork_call");
+		region(&place, 0, body);
+		dlclose(runtime);
+		if (tool)
+			dlclose(tool);
+		tool = NULL;
+	}
+	puts(ran >= 3 ? "ran" : "");
+}
+"""
+
+
+@needs_clang
+def test_a_tool_whose_library_the_program_lets_go(xstrace, tmp_path):
+    """The runtime still calls it; by itself it would have kept the library."""
+    (tmp_path / "tool.c").write_text(TOOL)
+    subprocess.run(["clang", "-O1", "-w", "-shared", "-fPIC", tmp_path / "tool.c", "-o", tmp_path / "libtool.so"], check=True)
+    runtime = next(Path("/usr/lib").glob("llvm-*/lib/libomp.so"))
+    opener = compile_c(tmp_path / "opener", OPENER)
+    bare = xstrace.bare(opener, [runtime, tmp_path / "libtool.so"])
+    assert bare.status == 0 and "tool: 3 3" in bare.out
+    run = xstrace(OPENMP, opener, [runtime, tmp_path / "libtool.so"])
+    assert (run.status, run.out) == (0, bare.out)
+    assert counts(run.trace)["parallel"] == 3
 
 
 # ---- PyTorch ----

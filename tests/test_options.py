@@ -197,7 +197,7 @@ WITH = {
     "flight-memory": [CHROME, "--flight-recorder=1"],
     "trigger": [CHROME, "--flight-recorder=1"],
 }
-ALONE = ("recover", "pause", "resume", "stop", "dump", "stacks", "top", "once", "json", "open", "device-list", "metric-list", "doctor", "version", "help")
+ALONE = ("recover", "pause", "resume", "stop", "dump", "stacks", "attach", "top", "once", "json", "open", "device-list", "metric-list", "doctor", "version", "help")
 ROWS = [row for row in TABLE if row[2] not in ALONE]
 
 

@@ -4,7 +4,9 @@ import gzip
 import json
 import os
 import random
+import re
 import resource
+import shutil
 import struct
 import subprocess
 import sys
@@ -21,7 +23,8 @@ from merging import merge
 from planned_paths import DEVICE, Planned, play, random_programs
 from ranks import MPI, MPICC, Job, Ranks, needs_mpi
 
-from xstrace import TraceError
+from xstrace import TraceError, open_trace
+from xstrace.check import check_trace as problems_of
 from xstrace.path import critical_path
 
 COMMAND = ROOT / "scripts/xstrace-path"
@@ -105,7 +108,9 @@ def test_a_launch_a_kernel_and_a_wait(tmp_path):
 def test_two_queues_and_an_order(tmp_path):
     """A copy on one queue, then a kernel on another that was told to wait; a kernel that nobody waits for ends earlier."""
     run = Planned()
-    main, copies, kernels = run.thread("main"), run.queue("copies"), run.queue("kernels")
+    main, early, copies, kernels, late = run.thread("main"), *map(run.queue, ("early", "copies", "kernels", "late"))
+    run.slice(early, 1200, 2000, "other", "gpu_op")
+    run.slice(late, 1200, 2000, "other", "gpu_op")
     run.slice(main, 0, 200, "cudaMemcpyAsync")
     run.slice(main, 200, 400, "cudaLaunchKernel")
     run.slice(main, 400, 8000, "cudaDeviceSynchronize")
@@ -125,6 +130,7 @@ def test_two_queues_and_an_order(tmp_path):
         "wake-up: cudaDeviceSynchronize",
     ]
     told = path_of(run, tmp_path, "copy * x0.5", "kernel gemm x0.5", "device * x0")
+    assert {row["name"]: row["ns"] for row in told["slack"]}["other"] == 2000  # the least of three
     # without any work: both launches, a gap behind each piece, a wake-up
     assert lengths(told)[:3] == [6500, 6300, 1200 + 100 + 500]
 
@@ -369,11 +375,49 @@ def test_drawn_into_every_kind_of_file(tmp_path):
     assert not [path for path in tmp_path.iterdir() if path.suffix.strip(".").isdigit()]
 
 
+def test_drawn_into_packets_and_into_several(tmp_path):
+    """Perfetto's format stays it, and tells the same chain as JSON; of several traces each gets the whole chain, in its own times."""
+    traces = tmp_path / "traces"
+    (traces / "below").mkdir(parents=True)
+    samples = ROOT / "tests/samples/0.1.0"
+    shutil.copy(samples / "gemm.pftrace", traces / "gemm.pftrace")
+    shutil.copy(samples / "gemm.json.gz", traces / "gemm.json.gz")
+    text = gzip.decompress((samples / "gemm.json.gz").read_bytes()).decode()
+    base = int(re.search(r'"baseTimeNanoseconds":(\d+)', text)[1])
+    (traces / "below/gemm.json").write_text(text.replace(str(base), str(base + 86_400 * 10**9), 1))  # a day behind: its own day begins later than the chain
+    before = (traces / "gemm.pftrace").read_bytes()
+    command(traces / "gemm.pftrace", "-o", tmp_path / "one.pftrace")
+    assert (tmp_path / "one.pftrace").read_bytes().startswith(before)
+    told = critical_path(str(traces / "gemm.pftrace"))
+    assert drawn(tmp_path / "one.pftrace") == (told["begin_ns"], told["length_ns"])
+    command(traces, "-o", tmp_path / "drawn")
+    assert sorted(path.name for path in (tmp_path / "drawn").iterdir()) == ["gemm-2.json", "gemm.json", "gemm.pftrace"]
+    told = critical_path(str(traces))
+    places = {path.name: drawn(path) for path in (tmp_path / "drawn").iterdir()}
+    whole, day = (told["begin_ns"], told["length_ns"]), base + 86_400 * 10**9
+    assert places == {"gemm.json": (day, whole[0] + whole[1] - day), "gemm-2.json": whole, "gemm.pftrace": whole}
+
+
+def drawn(path):
+    """(when the chain begins, since the epoch; how long it is), in ns, of a trace in which nothing is wrong; of one trace it has arrows, too."""
+    assert problems_of(str(path), strict=True) == []
+    with open_trace(str(path)) as trace:
+        events = [event for event in trace if event.get("cat") == "critical_path"]
+    assert {event["ph"] for event in events} in ([{"X", "s", "f"}] if path.stem == "one" else [{"X"}, {"X", "s", "f"}])
+    slices = [event for event in events if event["ph"] == "X"]
+    return min(event["ts"] for event in slices) + trace.base_ns, sum(event["dur"] for event in slices)
+
+
 def test_what_cannot_be_drawn(tmp_path):
     path = one_kernel().write(tmp_path / "planned.json")
-    for args in ([path, "-o", path], [path, path, "-o", "x.json"], [tmp_path, "-o", "x.json"], [path, "-o", tmp_path / "no/x.json"]):
+    (tmp_path / "file").write_text("")
+    one_kernel().write(tmp_path / "other.json")
+    whole = (ROOT / "tests/samples/0.1.0/gemm.pftrace").read_bytes()
+    (tmp_path / "cut.pftrace").write_bytes(whole[: len(whole) - 7])
+    in_vain = ([path, path], [tmp_path / "other.json", path, tmp_path / "file"], [path, tmp_path / "no/x.json"], [tmp_path / "cut.pftrace", "x"])
+    for args in ([*traces, "-o", output] for *traces, output in in_vain):
         said = command(*args, status=2, cwd=tmp_path).stderr
-        assert said.startswith("xstrace-path: ") and said.count("\n") == 1
+        assert said.startswith("xstrace-path: ") and said.count("\n") == 1 + ("was cut" in said)
     said = command(path, "-o", tmp_path / "x.json", status=2, preexec_fn=limited(resource.RLIMIT_FSIZE, 1000)).stderr
     assert "x.json: File too large" in said and not (tmp_path / "x.json").exists()
     assert path.read_text() == one_kernel().text()
@@ -404,7 +448,8 @@ def test_arrows_that_do_not_fit(tmp_path):
     run.slice(other, 3000, 5000, "app::a")
     run.slice(other, 4000, 6000, "app::b")
     told = path_of(run, tmp_path, "kernel gemm x0.5")
-    assert told["length_ns"] == 10000 and told["graph"]["late"] == 1 and told["graph"]["overlaps"] == 1
+    assert told["length_ns"] == 10000 and told["reproduced"]
+    assert {key: told["graph"][key] for key in ("late", "circular", "overlaps")} == {"late": 1, "circular": 0, "overlaps": 1}
     out = command(tmp_path / "planned.json").stdout
     assert "1 arrows arrive before they leave" in out and "1 slices overlap" in out
 
@@ -421,7 +466,7 @@ def test_a_circle(tmp_path):
         run.arrow("continuation_of", thread, 1000, threads[(n + 1) % 3], 1000, "relation")
         run.arrow("message", thread, 1000, threads[(n + 1) % 3], 1000, "mpi")
     told = path_of(run, tmp_path, "task b x0.5", "message x0")
-    assert told["length_ns"] == 2000 and lengths(told)[0] == 1500
+    assert told["length_ns"] == 2000 and lengths(told)[0] == 1500 and told["reproduced"] and told["graph"]["circular"] == 2
 
 
 def test_files_that_are_none(tmp_path):

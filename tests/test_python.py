@@ -1,18 +1,16 @@
 """The Python package (python/, docs/PYTHON.md): the wheel that pip builds, in an environment of its own."""
 
 import collections
-import fcntl
 import json
 import os
 import re
 import subprocess
 import sys
-import uuid
 import zipfile
 
 import pytest
 
-from conftest import ROOT, Trace, check_trace, wait_until
+from conftest import ROOT, Trace, check_trace, once, wait_until
 from others import CLIENTS, need, needs_clients
 
 BACKEND = ROOT / ".venv-wheel/bin"
@@ -40,13 +38,7 @@ def package():
     """The environment; made once for all processes of a test run."""
     if not (BACKEND / "pip").exists():
         pytest.skip("no .venv-wheel; scripts/setup makes it")
-    PLACE.mkdir(exist_ok=True)
-    run, stamp = os.environ.get("PYTEST_XDIST_TESTRUNUID") or str(uuid.uuid4()), PLACE / "stamp"
-    with (PLACE / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not stamp.exists() or stamp.read_text() != run:
-            make_package()
-            stamp.write_text(run)
+    once(PLACE, make_package)
     return PLACE / "venv"
 
 

@@ -353,7 +353,8 @@ def test_command(make, tmp_path):
 
 def test_command_refuses(make, tmp_path):
     empty, text = make(b"", "empty.json"), make(b"hello", "text.json")
-    for path in (empty, text, tmp_path, tmp_path / "none.json", "/dev/null"):
+    (tmp_path / "nothing").mkdir()
+    for path in (empty, text, tmp_path / "nothing", tmp_path / "none.json", "/dev/null"):
         done = run("--repair", path)
         assert done.returncode == 2 and not done.stdout and len(done.stderr.splitlines()) == 1, done.stderr
     assert run("-o", "x", text).returncode == 2

@@ -1501,15 +1501,17 @@ def test_summary_command(make, tmp_path, monkeypatch):
     done = run(SUMMARY, path)
     assert done.returncode == 0 and done.stderr == ""
     assert done.stdout.splitlines() == summarize(str(path))
-    done = run(SUMMARY, path, tmp_path / "none", path)
+    other = make(normal_events(2), "u.json")
+    done = run(SUMMARY, path, tmp_path / "none", other)
     assert done.returncode == 2
-    assert done.stdout == "\n".join(summarize(str(path)) + [""] + summarize(str(path))) + "\n"
+    assert done.stdout == "\n".join(summarize(str(path)) + [""] + summarize(str(other))) + "\n"
     assert done.stderr == f"xstrace-summary: {tmp_path}/none: No such file or directory\n"
 
 
 @pytest.mark.parametrize("command", [CHECK, SUMMARY])
 def test_unusable_input_is_one_line(make, tmp_path, command):
-    for path in (tmp_path, make("hello"), make("{}", "\n\x1b[31m.json")):
+    (tmp_path / "empty").mkdir()
+    for path in (tmp_path / "empty", make("hello"), make("{}", "\n\x1b[31m.json")):
         done = run(command, path)
         assert done.returncode == 2 and done.stdout == ""
         assert len(done.stderr.splitlines()) == 1 and done.stderr[:-1].isprintable()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import BUILD, NOBODY, XSTRACE, alive, compile_c, copy_build, root_only, wait_until
+from conftest import APPS, BUILD, NOBODY, XSTRACE, alive, compile_c, copy_build, root_only, wait_until
 
 ITT = "--chrome-itt-logging"
 pytestmark = pytest.mark.skipif(not (BUILD / "stacks/xstrace-stacks").exists(), reason="built without libunwind")
@@ -469,7 +469,13 @@ int main(int count, char **arguments)
 	} else {
 		for (int i = 0; i < 5; i++)
 			printf("%d", set[i](SIGBUS, SIG_IGN) == SIG_DFL && set[i](SIGBUS, SIG_DFL) == SIG_IGN);
-		printf(" %d\n", !__sigaction(SIGBUS, NULL, &old) && old.sa_handler == SIG_DFL);
+		printf(" %d", !__sigaction(SIGBUS, NULL, &old) && old.sa_handler == SIG_DFL);
+		printf(" %x", old.sa_flags);
+		old = (struct sigaction){ .sa_handler = SIG_DFL, .sa_flags = SA_RESTART | SA_NODEFER };
+		sigaddset(&old.sa_mask, SIGUSR1);
+		sigaction(SIGBUS, &old, NULL);
+		sigaction(SIGBUS, NULL, &old);
+		printf(" %x %d\n", old.sa_flags, sigismember(&old.sa_mask, SIGUSR1));
 		fflush(stdout);
 		raise(SIGBUS);
 	}
@@ -497,39 +503,11 @@ def test_unlucky_crashes(xstrace, how, number, told):
     assert any("is about to end a process" in line for line in run.said) == told
 
 
-# runs a command where the kernel refuses the system call of that number
-REFUSE = r"""
-#include <errno.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <sys/prctl.h>
-#include <unistd.h>
-int main(int count, char **arguments)
-{
-	struct sock_filter filter[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)atoi(arguments[1]), 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	struct sock_fprog all = { 4, filter };
-	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &all))
-		return 77;
-	execv(arguments[2], arguments + 2);
-	return 78;
-}
-"""
-
-
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the number of a system call")
 def test_a_crash_where_nobody_may_say_who_has_sent_a_signal(xstrace):
     """A sandbox around all of it refuses rt_tgsigqueueinfo(): the program ends by the signal all the same."""
-    refuse = [compile_c(xstrace.home / "refuse", REFUSE), "297"]
     program = compile_c(xstrace.home / "crasher", CRASHER)
-    run = xstrace(f"--stacks-on-crash {ITT}", program, ["sent"], prefix=refuse)
+    run = xstrace(f"--stacks-on-crash {ITT}", program, ["sent"], prefix=[APPS / "refuse", "297"])
     assert (run.status, run.out) == (-signal.SIGABRT, "")
     assert any("is about to end a process" in line for line in run.said)
 

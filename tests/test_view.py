@@ -1,16 +1,22 @@
 """scripts/uniview.py, summary.py, categorize.py: unitrace's scripts by name and options."""
 
+import functools
+import http.server
 import json
 import os
 import re
 import signal
+import ssl
 import subprocess
 import sys
 import tarfile
+import threading
 import urllib.request
 
+import perfetto_ui
 import pytest
 from conftest import ROOT, wait_until
+from others import needs_clients
 from test_analyze import GEMM, SAMPLES, STALLS
 from test_scripts import NAMES, UNITRACE, kernel, normal_events, slice_, text_of_trace
 from test_unitrace_scripts import VIEWER, script
@@ -91,6 +97,44 @@ def test_metrics_after_the_trace(uniview, tmp_path):
     assert b"12.5" in urllib.request.urlopen(page, timeout=20).read()
     process.send_signal(signal.SIGINT)
     assert ended(process)[0] == -signal.SIGINT
+
+
+@needs_clients
+def test_the_page_itself_opens_it(uniview, tmp_path, monkeypatch):
+    """Perfetto's UI, at its own address by a resolver's rule, in a browser: it is allowed to read the trace, and uniview.py ends."""
+    signal.alarm(300)
+    monkeypatch.setattr(perfetto_ui, "WAIT", 200)
+    try:
+        perfetto_ui.browser(), perfetto_ui.devtools()
+        pages = functools.partial(http.server.SimpleHTTPRequestHandler, directory=perfetto_ui.ui_directory())
+    except perfetto_ui.Unavailable as missing:
+        pytest.skip(str(missing))
+    certificate = tmp_path / "page.pem"
+    words = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=ui.perfetto.dev"]
+    subprocess.run([*words, "-keyout", certificate, "-out", tmp_path / "signed.pem"], check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "signed.pem", certificate)
+    path = tmp_path / "a b.json"
+    path.write_text(text_of_trace(normal_events(200)))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), pages) as server:
+        server.socket = context.wrap_socket(
+            server.socket, server_side=True, do_handshake_on_connect=False
+        )  # one that is silent stops no other
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        process = uniview("-t", path)
+        address = process.stdout.readline().split()[1]
+        here = f"--host-resolver-rules=MAP ui.perfetto.dev 127.0.0.1:{server.server_port}"
+        browser = perfetto_ui.Browser(options=["--ignore-certificate-errors", here])
+        try:
+            browser.command("Page.navigate", url=address)
+            browser.wait(lambda: browser.run("!!(self.app && self.app.trace && !self.app.isLoadingTrace)"), "the trace")
+            rows = browser.run(perfetto_ui.QUERY % json.dumps("select count(*) from slice"))
+            assert browser.run("location.origin") == "https://ui.perfetto.dev" and "a b.json" in browser.run("document.title")
+        finally:
+            browser.close()
+            server.shutdown()
+    assert rows == [[sum(event["ph"] == "X" for event in normal_events(200))]]
+    assert ended(process)[0] == 0
 
 
 def test_stalls_need_no_config(uniview, tmp_path):
@@ -291,3 +335,17 @@ def test_the_same_numbers_as_unitraces_script(reports, tmp_path):
         [sys.executable, theirs, "--input", tmp_path / "r.tgz", "--schema", schema], capture_output=True, text=True, check=True
     )
     assert json.loads(run("summary.py", "--input", reports, "--schema", schema).stdout) == json.loads(told.stdout)
+
+
+@pytest.mark.parametrize("how", ["min", "max", "mean", "median", "sum", "min+1", "max-1"])
+def test_unitraces_own_samples(tmp_path, how):
+    """Its schema becomes the JSON that it ships, and its sample reports the sums that its script makes of them."""
+    theirs = script("summary/summary.py")
+    schema = theirs.parent / "schemas/LLaMA.json"
+    assert json.loads(run("categorize.py", "--ini", schema.with_suffix(".ini"), "--json", "-").stdout) == json.loads(schema.read_text())
+    with tarfile.open(tmp_path / "samples.tar", "w") as tar:
+        for sample in sorted((theirs.parents[1] / "roofline/example").iterdir()):
+            tar.add(sample, sample.name)
+    words = ["--tarfile", tmp_path / "samples.tar", "--schema", schema, "--aggregator", how]
+    told = subprocess.run([sys.executable, theirs, *words, "--json", tmp_path / "told.json"], capture_output=True, check=True)
+    assert told.returncode == 0 and json.loads(run("summary.py", *words).stdout) == json.loads((tmp_path / "told.json").read_text())

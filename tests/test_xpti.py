@@ -95,6 +95,16 @@ def test_arguments_and_results(xstrace):
         assert re.fullmatch(pattern, "\n".join(found[name])), (name, found[name])
 
 
+def test_pointers_that_lead_nowhere_are_not_followed(xstrace):
+    run = xstrace(f"{SYCL} -c", "sycl_app", ["pointers"])
+    assert run.status == 0
+    found = logged(run)
+    assert set(found["urEnqueueKernelLaunch"][1::2] + found["urQueueCreate"][1::2]) == {"-> UR_RESULT_SUCCESS (0)"}
+    # up to the end of the last page that is there
+    assert re.fullmatch(r"numEvents = 1 phEventWaitList = 0x[0-9a-f]+ \{0x6e6e6e6e6e6e6e6e\}", found["urEventWait"][-2])
+    assert found["urProgramBuild"][0].endswith(' "nnn"')
+
+
 def test_arguments_of_a_newer_unified_runtime_are_not_read(xstrace):
     run = xstrace(f"{SYCL} -c", "sycl_app", ["newer", "arguments"])
     assert run.status == 0
@@ -326,6 +336,7 @@ def test_a_program_without_a_sycl_compiler(xstrace, tmp_path):
     assert found["submit host task"] == 1 and found["submit memset"] == 1 and found["urEnqueueUSMFill"] == 1
     assert found["urCommandBufferFinalizeExp"] == found["urEnqueueCommandBufferExp"] == 1
     kernels = [s for s in run.trace.device if s.base == "scale"]
+    assert [s.base for s in run.trace.device].count("command buffer (scale)") == 1
     in_file = [
         s for s in run.trace.slices if s.name.startswith("submit") and s.args.get("source_file", [""])[0].endswith("sycl_buffers.cpp")
     ]

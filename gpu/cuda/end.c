@@ -41,7 +41,7 @@ static bool flush_apart(void)
 
 static void flush_in_time(void)
 {
-	uint64_t now, deadline = xs_clock_ns(CLOCK_MONOTONIC) + FLUSH_NS;
+	uint64_t now, deadline = xs_true_ns() + FLUSH_NS;
 	uint32_t before = atomic_load(&flushed);
 
 	if (!xs_cuda_alive() || atomic_exchange(&flushing, true))
@@ -51,7 +51,7 @@ static void flush_in_time(void)
 		atomic_store(&flushing, false);
 		return;
 	}
-	while (atomic_load(&flushed) == before && (now = xs_clock_ns(CLOCK_MONOTONIC)) < deadline)
+	while (atomic_load(&flushed) == before && (now = xs_true_ns()) < deadline)
 		xs_futex_wait(&flushed, before, deadline - now);
 }
 

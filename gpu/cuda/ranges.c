@@ -171,7 +171,7 @@ static bool take_turn(struct context *context)
 
 		if (xs_claim(&context->turn))
 			return true;
-		now = xs_clock_ns(CLOCK_MONOTONIC);
+		now = xs_true_ns();
 		deadline = deadline ? deadline : now + TURN_NS;
 		if (xs_is_sealed() || now >= deadline)
 			return false;

@@ -175,12 +175,12 @@ void xs_ze_collect_executions(struct xs_ze_queue *queue)
 
 uint64_t xs_ze_last_chance(void)
 {
-	return xs_clock_ns(CLOCK_MONOTONIC) + LAST_CHANCE;
+	return xs_true_ns() + LAST_CHANCE;
 }
 
 bool xs_ze_wait_on(uint64_t deadline, uint32_t *rounds)
 {
-	return xs_recording() && xs_clock_ns(CLOCK_MONOTONIC) < deadline && xs_wait_a_bit(rounds);
+	return xs_recording() && xs_true_ns() < deadline && xs_wait_a_bit(rounds);
 }
 
 void xs_ze_collect_executions_last(struct xs_ze_queue *queue)
@@ -425,7 +425,7 @@ void xs_ze_batch_begin(struct xs_ze_batch *batch, struct xs_ze_queue *queue, uin
 static __attribute__((noinline)) void await_queries(struct xs_ze_body *body,
 						    const struct xs_ze_submission *submission)
 {
-	uint64_t deadline = xs_clock_ns(CLOCK_MONOTONIC) + MEASURED_CHANCE;
+	uint64_t deadline = xs_true_ns() + MEASURED_CHANCE;
 	struct xs_ze_execution *execution;
 	struct xs_ze_queue *queue;
 	uint32_t rounds = 0;

@@ -31,13 +31,18 @@ struct node {
 	uint64_t tick;
 	uint32_t host_ticks, tid;
 	uint32_t id;
-	uint32_t name; /* the kernel's, or the function's number */
+	uint32_t name; /* the kernel's or the command buffer's, or the function's number */
 	_Atomic uint8_t state;
 	bool retained; /* the event is the application's */
 	bool callback; /* a callback will come: only it may free the node */
 	bool waited;   /* the call that enqueued it was blocking */
+	bool named;    /* else `name` is a function's number */
+	bool follows;  /* there is an event `before` */
 	uint8_t work, simd;
-	struct xs_cl_sizes own_sizes; /* where `sizes` points if there is no other copy */
+	union {
+		struct xs_cl_sizes own_sizes; /* where `sizes` points if there is no other copy */
+		cl_event before;	      /* it ends when the command may begin */
+	};
 };
 static_assert(offsetof(struct node, own_sizes) <= 64, "a cache line");
 static struct xs_pool nodes = { .size = (sizeof(struct node) + 63) / 64 * 64 };
@@ -68,29 +73,66 @@ static uint32_t node_count(void)
 	return atomic_load_explicit(&nodes.count, memory_order_relaxed);
 }
 
+struct times {
+	uint64_t queued, submit, start, end;
+};
+
+static bool times_of(cl_event event, struct times *ret)
+{
+	const cl_icd_dispatch *t = &xs_cl_target;
+	bool told =
+		!t->clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_QUEUED, 8, &ret->queued,
+					    NULL) &&
+		!t->clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_SUBMIT, 8, &ret->submit,
+					    NULL) &&
+		!t->clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, 8, &ret->start,
+					    NULL) &&
+		!t->clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, 8, &ret->end, NULL);
+
+	if (!told)
+		return false;
+	/* Intel's runtime for processors leaves them out of markers and command buffers */
+	if (!ret->submit)
+		ret->submit = ret->queued ? ret->queued : ret->start;
+	if (!ret->queued)
+		ret->queued = ret->submit;
+	return true;
+}
+
+/*
+ * What the runtime says, unless most of the time from the end of `before` is outside of it: then
+ * its times are those of something behind the command.
+ */
+static void since_before(cl_event before, struct times *times)
+{
+	struct times first;
+
+	if (!times_of(before, &first) || first.end >= times->start ||
+	    times->end - times->start >= times->start - first.end)
+		return;
+	times->queued = first.queued;
+	times->submit = first.submit;
+	times->start = first.end;
+}
+
 /* The command is complete: its record. */
 static void node_record(struct node *node)
 {
 	const struct xs_cl_queue *queue = node->queue;
 	const struct xs_cl_sizes *sizes = node->sizes;
-	const cl_icd_dispatch *t = &xs_cl_target;
 	uint32_t size = sizes ? sizeof(struct xs_device_record) : XS_DEVICE_RECORD_SHORT;
-	uint8_t flags = (uint8_t)((sizes ? 0 : XS_DEVICE_FLAG_FUNCTION) |
+	uint8_t flags = (uint8_t)((node->named ? 0 : XS_DEVICE_FLAG_FUNCTION) |
 				  (queue->in_order ? XS_DEVICE_FLAG_IN_ORDER : 0) |
 				  (node->waited ? XS_DEVICE_FLAG_WAITED : 0));
-	struct xs_device_record *record, times;
+	struct xs_device_record *record;
+	struct times times;
 
-	if (t->clGetEventProfilingInfo(node->event, CL_PROFILING_COMMAND_QUEUED, 8, &times.queued,
-				       NULL) ||
-	    t->clGetEventProfilingInfo(node->event, CL_PROFILING_COMMAND_SUBMIT, 8, &times.submit,
-				       NULL) ||
-	    t->clGetEventProfilingInfo(node->event, CL_PROFILING_COMMAND_START, 8, &times.start,
-				       NULL) ||
-	    t->clGetEventProfilingInfo(node->event, CL_PROFILING_COMMAND_END, 8, &times.end,
-				       NULL)) {
+	if (!times_of(node->event, &times)) {
 		xs_commands_untimed(1);
 		return;
 	}
+	if (node->follows)
+		since_before(node->before, &times);
 	record = xs_record_begin(size, XS_DEVICE, XS_SOURCE_OPENCL, flags, node->name,
 				 XS_ROLE_OTHER);
 	if (!record) {
@@ -140,6 +182,8 @@ static void node_finish(struct node *node)
 	atomic_store(&node->state, NODE_RELEASING);
 	if (node->event)
 		(void)xs_cl_target.clReleaseEvent(node->event);
+	if (node->follows)
+		(void)xs_cl_target.clReleaseEvent(node->before);
 	atomic_store_explicit(&node->state, NODE_FREE, memory_order_release);
 	xs_pool_put(&nodes, node);
 	atomic_fetch_add_explicit(&finished.count, 1, memory_order_release);
@@ -285,7 +329,7 @@ void xs_cl_commands_init(void)
 	static struct xs_hook at_end = { .function = xs_cl_harvest_all },
 			      at_thread_end = { .function = thread_ends };
 
-	owner = getpid();
+	owner = (pid_t)xs_sys(SYS_getpid);
 	xs_at_end(&at_end);
 	xs_at_thread_end(&at_thread_end);
 }
@@ -392,6 +436,8 @@ bool xs_cl_enter(struct xs_cl_work *work, cl_command_queue handle, uint32_t func
 	work->function = function;
 	work->work = class;
 	work->kernel = NULL;
+	work->name = 0;
+	work->before = NULL;
 	work->blocking = false;
 	work->untimed = xs_cl_times && (!work->queue || !work->queue->profiled);
 	if (work->untimed || !work->queue || xs_cl_devices[work->queue->device].unwanted) {
@@ -457,9 +503,11 @@ void xs_cl_leave(struct xs_cl_work *work, int64_t result, bool failed, uint64_t 
 					     XS_CALL_FLAG_OF_WORK |
 						     (failed ? XS_CALL_FLAG_FAILED : 0)),
 			      result);
+	node = failed ? NULL : take_node(work);
+	if (!node && work->before)
+		(void)xs_cl_target.clReleaseEvent(work->before);
 	if (failed)
 		return;
-	node = take_node(work);
 	if (!node) {
 		if (work->queue && work->event == &work->own && work->own)
 			(void)xs_cl_target.clReleaseEvent(work->own);
@@ -471,12 +519,16 @@ void xs_cl_leave(struct xs_cl_work *work, int64_t result, bool failed, uint64_t 
 		node->own_sizes = work->launched;
 		node->sizes = &node->own_sizes;
 	}
+	node->follows = work->before;
+	if (work->before)
+		node->before = work->before;
 	node->bytes = bytes;
 	node->tick = work->call.tick;
 	node->host_ticks = duration > UINT32_MAX ? UINT32_MAX : (uint32_t)duration;
 	node->tid = xs_thread_id();
 	node->id = (uint32_t)atomic_fetch_add_explicit(&issued.count, 1, memory_order_relaxed) + 1;
-	node->name = kernel ? kernel->name : work->function;
+	node->name = kernel ? kernel->name : work->name ? work->name : work->function;
+	node->named = kernel || work->name;
 	node->work = work->work;
 	node->simd = !kernel ? 0 : work->sizes ? work->sizes->simd : kernel->simd;
 	node->event = *work->event;

@@ -25,10 +25,12 @@ struct xs_cl_work {
 	const struct xs_cl_queue *queue; /* NULL: no device times wanted or possible */
 	cl_event *event;		 /* where the runtime stores the event */
 	cl_event own;			 /* used when the application wants none */
+	cl_event before;		 /* a marker of ours ahead of it; NULL: none */
 	bool untimed;			 /* they are wanted, and not possible */
 	bool blocking;			 /* the call returns when the command is complete */
 	uint32_t function;
-	uint8_t work; /* enum xs_device_class */
+	uint32_t name; /* of a command that is no kernel's launch; 0: the function's */
+	uint8_t work;  /* enum xs_device_class */
 	/* NULL: unknown, or no kernel's launch; the next two are its then */
 	struct xs_cl_kernel *kernel;
 	const struct xs_cl_sizes *sizes; /* NULL: `launched` is their only copy */
@@ -46,10 +48,20 @@ bool xs_cl_enter(struct xs_cl_work *work, cl_command_queue queue, uint32_t funct
 /* *event is given back when the kernel is not to be shown. */
 void xs_cl_kernel(struct xs_cl_work *work, cl_kernel kernel, cl_uint dimensions,
 		  const size_t *global, const size_t *local, cl_event **event);
+/* Of a command buffer: what it is called, and a marker ahead of it. */
+void xs_cl_buffer(struct xs_cl_work *work, cl_command_buffer_khr handle, cl_uint wait_count,
+		  const cl_event *waits);
 void xs_cl_leave(struct xs_cl_work *work, int64_t result, bool failed, uint64_t bytes);
 /* The call has waited for all of a queue; for events. */
 void xs_cl_finished(cl_command_queue queue, const struct xs_call *call);
 void xs_cl_waited_for(cl_uint count, const cl_event *events, const struct xs_call *call);
+/* A command buffer has come into being, on these queues; a kernel was put into it. */
+void xs_cl_buffer_made(cl_command_buffer_khr handle, cl_uint queue_count,
+		       const cl_command_queue *queues);
+void xs_cl_buffer_kernel(cl_command_buffer_khr handle, cl_kernel kernel);
+/* On which queue it runs: the first of these, or of its own. NULL: not known. */
+cl_command_queue xs_cl_buffer_queue(cl_command_buffer_khr handle, cl_uint queue_count,
+				    const cl_command_queue *queues);
 uint64_t xs_cl_region(const size_t *region);
 uint64_t xs_cl_image(cl_mem image, const size_t *region);
 

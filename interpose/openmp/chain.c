@@ -19,9 +19,25 @@ static struct xs_handles words = { .size = 4096 };
 
 /* ---- who it is ---- */
 
+/*
+ * The runtime that looks for a tool keeps the library that it finds, as the loader does for each
+ * dlsym() of RTLD_DEFAULT. We are not the runtime: so its library stays by our doing.
+ */
+static void keep(ompt_start *start)
+{
+	Dl_info info;
+
+	if (dladdr(*(void **)&start, &info) && info.dli_fname)
+		(void)dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+}
+
 static struct ompt_tool *ask(ompt_start *start, unsigned version, const char *runtime)
 {
-	return start ? start(version, runtime) : NULL;
+	struct ompt_tool *tool = start ? start(version, runtime) : NULL;
+
+	if (tool)
+		keep(start);
+	return tool;
 }
 
 /* Of a list of files that is separated by colons, as the runtime reads it where there is no tool.
@@ -98,17 +114,23 @@ static ompt_function lookup_for_others(const char *name)
 	return runtime_lookup(name);
 }
 
+static void forget(void)
+{
+	chained = NULL;
+	for (int i = 0; i < OMPT_EVENTS; i++)
+		atomic_store_explicit(&others[i], NULL, memory_order_release);
+}
+
 void omp_chain_start(struct ompt_tool *tool, ompt_lookup *lookup, int device)
 {
 	runtime_lookup = lookup;
 	runtime_set = (ompt_set_callback *)lookup("ompt_set_callback");
 	chained = tool;
-	if (!runtime_set || !tool->initialize ||
-	    !tool->initialize(lookup_for_others, device, &tool->word))
-		chained = NULL;
-	if (!chained)
-		for (int i = 0; i < OMPT_EVENTS; i++)
-			atomic_store_explicit(&others[i], NULL, memory_order_release);
+	if (runtime_set && tool && tool->initialize &&
+	    tool->initialize(lookup_for_others, device, &tool->word))
+		return;
+	/* one that an earlier runtime had is gone: else it would have been found again */
+	forget();
 }
 
 void omp_chain_end(void)

@@ -172,7 +172,7 @@ extern const struct omp_callback omp_of_regions[], omp_of_tasks[], omp_of_locks[
  * OMP_TOOL_LIBRARIES names.
  */
 struct ompt_tool *omp_others_tool(unsigned version, const char *runtime, bool with_files);
-/* Starts it, with a set_callback() of ours. */
+/* Starts it, with a set_callback() of ours; NULL: forgets one that an earlier runtime had. */
 void omp_chain_start(struct ompt_tool *others, ompt_lookup *lookup, int device);
 void omp_chain_end(void);
 /* Its callback of the event; NULL: it has none. */

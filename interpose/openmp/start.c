@@ -25,8 +25,7 @@ static int start(ompt_lookup *lookup, int device, union ompt_word *word)
 
 	(void)word;
 	omp_thread_start();
-	if (theirs)
-		omp_chain_start(theirs, lookup, device);
+	omp_chain_start(theirs, lookup, device);
 	if (!set)
 		return theirs != NULL;
 	/* what a runtime does not have it refuses, and nothing is shown of it */

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "spare.h"
+#include "sys.h"
 
 static __thread struct omp_thread *own __attribute__((tls_model("initial-exec")));
 static struct xs_spare spare;
@@ -49,7 +50,7 @@ void omp_thread_leave(void)
 void omp_thread_start(void)
 {
 	static _Atomic pid_t last;
-	pid_t pid = getpid();
+	pid_t pid = (pid_t)xs_sys(SYS_getpid);
 
 	if (atomic_exchange_explicit(&last, pid, memory_order_relaxed) != pid && own)
 		clear(own);

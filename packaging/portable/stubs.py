@@ -16,7 +16,7 @@ from pathlib import Path
 LIBRARIES = {
     "libdl.so.2": {
         "GLIBC_2.2.5": "dladdr dlclose dlerror dlopen dlsym dlvsym __libc_start_main",
-        "GLIBC_2.3.3": "dladdr1",
+        "GLIBC_2.3.3": "dladdr1 dlinfo",
         # only newer ones have it, and it is asked for by weak references: without a version, or the older ones would refuse
         None: "_dl_find_object",
     },

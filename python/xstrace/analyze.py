@@ -9,7 +9,7 @@ import shlex
 import sys
 
 from .charts import Chart, ChartsError, put
-from .cli import printable, said, say_unusable
+from .cli import Parser, behave_like_a_filter, printable, said, say_unusable
 from .metrics import NOT_A_SAMPLE, MetricsError, load, nearest
 from .running import command, opened, written
 from .stalls import Dump, report
@@ -24,9 +24,9 @@ class Misuse(Exception):
     """The options do not fit together, or the file has nothing for them; the text is one line."""
 
 
-class Options(argparse.ArgumentParser):
-    def error(self, message):
-        raise Misuse(f"{message} (--help lists the options)")
+class Options(Parser):
+    def refuse(self, text):
+        raise Misuse(text)
 
 
 class _FromFile(argparse.Action):

@@ -14,9 +14,9 @@ import re
 import statistics
 import sys
 
-from .cli import printable, put, said
-from .running import command, opened, written
+from .cli import Parser, add_memory_limit, behave_like_a_filter, printable, said
 from .report_tables import Misuse, readings_of
+from .workers import Unavailable
 
 SECTION = re.compile(r"\[\s*(?P<name>[^\]]*?)\s+if\s+(?P<verb>[^\]]*?)\s*\]")
 VERBS = {"equalsto": "exact", "startswith": "start", "endswith": "end"}
@@ -180,7 +180,12 @@ def summarize_categories(readings, schema, aggregator="mean"):
 @command("categorize.py", 1)
 def categorize_main(argv=None):
     """categorize.py: 0, or 1 when a file is not as it must be."""
-    parser = argparse.ArgumentParser(prog="categorize.py", description="Makes of a schema in INI the JSON that summary.py takes, too.")
+    behave_like_a_filter()
+    parser = Parser(
+        prog="categorize.py",
+        description="Makes of a schema in INI the JSON that summary.py takes, too.",
+        epilog="Example: categorize.py --ini LLaMA.ini --json LLaMA.json",
+    )
     parser.add_argument("-v", "--verbose", action="count", default=0, help="write the JSON for people")
     parser.add_argument("--ini", "--input", required=True, metavar="FILE", help="the schema")
     parser.add_argument("--json", "--output", required=True, metavar="FILE", help="where to put the JSON; - for the terminal")
@@ -200,29 +205,38 @@ def categorize_main(argv=None):
 @command("summary.py", 1)
 def summary_main(argv=None):
     """summary.py: 0; 1 when a file is not as it must be."""
-    parser = argparse.ArgumentParser(
+    behave_like_a_filter()
+    parser = Parser(
         prog="summary.py",
         description="Times and calls of kernels by category, over all processes: of reports (-h -d -r) or of traces.",
         epilog="Example: summary.py --input reports.tgz --schema LLaMA.ini --output sums.json",
     )
     add = parser.add_argument
     add("-v", "--verbose", action="count", default=0, help="say what is read; twice: and which names have no category")
-    add("--tarfile", "--input", required=True, metavar="PLACE", help="a tarball, a directory or one file of reports or traces")
+    add(
+        "--tarfile",
+        "--input",
+        required=True,
+        metavar="PLACE",
+        help="a tarball, a directory, a pattern in quotes or one file of reports or traces",
+    )
     add("--schema", metavar="FILE", help="INI, or JSON of categorize.py (default: LLaMA.ini, which is installed)")
     add("--aggregator", choices=list(AGGREGATORS), default="mean", help="over the processes that have a name (default: mean)")
     add("--skip-empty", action=argparse.BooleanOptionalAction, default=True, help="write nothing where there is nothing")
     add("--json", "--output", metavar="FILE", help="where to put the sums (default: the terminal)")
+    add("--scheduler", metavar="ADDRESS", help="of a Dask cluster whose workers read the files of a directory, where they are")
+    add_memory_limit(parser)
     options = parser.parse_args(argv)
     path = options.schema or os.path.join(os.path.dirname(__file__), "schemas", "LLaMA.ini")
     try:
         schema = load_schema(path)
         path = options.tarfile
         readings = []
-        for name, section, table in readings_of(path, lambda text: print(f"summary.py: {printable(text)}", file=sys.stderr)):
+        for name, section, table in readings_of(path, _warn, options.scheduler, options.memory_limit):
             if options.verbose:
                 print(f"summary.py: {printable(name)}: {len(table)} names ({section})", file=sys.stderr)
             readings.append((section, table))
-    except (OSError, Misuse) as error:
+    except (OSError, Misuse, Unavailable) as error:
         return _fail("summary.py", path, error)
     if options.verbose > 1:
         for name in sorted({name for _, table in readings for name, _ in table if category_of(schema, name) is None}):
@@ -231,6 +245,10 @@ def summary_main(argv=None):
     if not sums and options.skip_empty:
         return 0
     return _write("summary.py", options.json or "-", json.dumps(sums, indent=2))
+
+
+def _warn(text):
+    print(f"summary.py: {printable(text)}", file=sys.stderr)
 
 
 def _write(command, path, text):

@@ -12,15 +12,17 @@ from __future__ import annotations
 
 import argparse
 import collections
+import json
 import sys
 from array import array
 
-from .cli import add_zstd_window, microseconds, printable, put, said, say_unusable
+from .cli import Parser, behave_like_a_filter, interruptible, microseconds, printable, put, said, say_unusable
 from .intervals import Intervals
 from .running import command
 from .source import ZSTD_WINDOW
 from .trace import TraceError, events_of, open_trace
 
+COMMAND = "xstrace-check"
 EXAMPLES = 3
 DAY_NS = 86_400 * 10**9
 FOREVER_NS = 1 << 62
@@ -502,51 +504,76 @@ def _rows_by_id(ids):
     return find
 
 
-@command("xstrace-check")
+EXAMPLE = """examples:
+  xstrace-check app.*.json                      is all well with them?
+  xstrace-check --json traces/ | jq '.[] | select(.problems != [])'
+  xstrace-check --repair unitrace.json          writes unitrace.repaired.json
+
+Exit status: 0 all is well, 1 problems, 2 a file could not be used."""
+
+
 def main(argv=None):
     """The command. argv: list of str, default the process's own. Returns the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="xstrace-check",
+    from . import many
+    from .workers import Unavailable
+
+    if argv is None:
+        behave_like_a_filter()
+    parser = Parser(
+        prog=COMMAND,
         description="Proves that no viewer can misread a trace (xstrace's, or another tool's).",
-        epilog="Exit status: 0 all is well, 1 problems, 2 a file could not be used.",
+        epilog=EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--strict", action="store_true", help="a file that was cut is a problem")
     parser.add_argument("--repair", action="store_true", help="write a valid trace of each that is not, and say what was changed")
     parser.add_argument("-o", "--output", metavar="OUT", help="the repaired trace (default: beside FILE, called FILE.repaired.json)")
-    add_zstd_window(parser)
-    parser.add_argument("files", nargs="+", metavar="FILE", help=".json, .json.zst or .json.gz")
+    parser.add_argument("--json", action="store_true", help="say it as JSON")
+    many.add_options(parser)
     options = parser.parse_args(argv)
     if options.output and (not options.repair or len(options.files) > 1):
         parser.error("-o needs --repair and one FILE")
-    if options.repair:
-        return max(_repair_file(path, options.output, options.zstd_window) for path in options.files)
-    return max(_check_file(path, options.strict, options.zstd_window) for path in options.files)
-
-
-def _check_file(path, strict, zstd_window):
+    said_of = []
     try:
-        report = inspect_trace(path, strict, zstd_window)
-    except (OSError, TraceError) as error:
-        say_unusable("xstrace-check", path, error)
+        with interruptible():
+            arguments = (options.output, options.zstd_window) if options.repair else (options.strict, options.zstd_window)
+            for path, verdict, error in many.each(options, _repaired if options.repair else _checked, *arguments):
+                if error:
+                    say_unusable(COMMAND, getattr(error, "filename", None) or path, error)
+                    verdict = {"path": path, "error": said(getattr(error, "strerror", None) or error)}
+                elif not options.json:
+                    put(COMMAND, _lines(verdict))
+                said_of.append({key: value for key, value in verdict.items() if options.json or key in ("error", "problems")})
+    except (TraceError, Unavailable) as error:
+        print(f"{COMMAND}: {said(error)}", file=sys.stderr)
         return 2
-    verdict = "ok"
-    if report.problems:
-        verdict = "1 problem" if len(report.problems) == 1 else f"{len(report.problems)} problems"
-    lines = [*report.problems, *(f"note: {note}" for note in report.notes)]
-    lines.append(f"{report.events} events, {verdict}")
-    put("xstrace-check", [f"{printable(path)}: {line}" for line in lines])
-    return 1 if report.problems else 0
+    if options.json:
+        put(COMMAND, [json.dumps(said_of, indent=1)])
+    return max(2 if "error" in one else 1 if one["problems"] else 0 for one in said_of)
 
 
-def _repair_file(path, target, zstd_window):
+def _checked(path, strict, zstd_window):
+    report = inspect_trace(path, strict, zstd_window)
+    return {"path": path, "events": report.events, "problems": report.problems, "notes": report.notes}
+
+
+def _repaired(path, target, zstd_window):
     from .repair import repair_trace
 
-    try:
-        done = repair_trace(path, target, zstd_window)
-    except (OSError, TraceError) as error:
-        say_unusable("xstrace-check", getattr(error, "filename", None) or path, error)
-        return 2
-    lines = [*done.changes, *(f"note: {note}" for note in done.notes)]
-    lines.append(f"repaired: {printable(done.path)}" if done.changes else f"nothing to repair; a copy: {printable(done.path)}")
-    put("xstrace-check", [f"{printable(path)}: {line}" for line in lines])
-    return _check_file(done.path, True, zstd_window)
+    done = repair_trace(path, target, zstd_window)
+    about = {"path": path, "repaired": done.path, "changes": done.changes, "repair_notes": done.notes}
+    return {**about, **_checked(done.path, True, zstd_window), "path": path}
+
+
+def _lines(verdict):
+    """What is said of a trace."""
+    path = checked = printable(verdict["path"])
+    lines = []
+    if "repaired" in verdict:
+        checked = printable(verdict["repaired"])
+        lines += [*verdict["changes"], *(f"note: {note}" for note in verdict["repair_notes"])]
+        lines.append(f"repaired: {checked}" if verdict["changes"] else f"nothing to repair; a copy: {checked}")
+    count = len(verdict["problems"])
+    found = [*verdict["problems"], *(f"note: {note}" for note in verdict["notes"])]
+    found.append(f"{verdict['events']} events, {'ok' if not count else '1 problem' if count == 1 else f'{count} problems'}")
+    return [f"{path}: {line}" for line in lines] + [f"{checked}: {line}" for line in found]

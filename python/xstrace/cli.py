@@ -3,15 +3,44 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import difflib
 import os
 import re
 import sys
 import unicodedata
 
-from .running import discard_output
+from . import source
 from .source import ZSTD_WINDOW, ZSTD_WINDOWS
 
 SAID = 300  # characters of what a file says, in a message
+
+
+def behave_like_a_filter():
+    """Ends quietly on Ctrl-C and when nobody reads the output, as the tools of the system do; shows bars where much is read."""
+    source.is_shown = True
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else: ignored, under nohup
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if hasattr(signal, "SIGPIPE"):
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    for stream in (sys.stdout, sys.stderr):
+        if stream:  # None, when the caller closed the descriptor
+            stream.reconfigure(errors="backslashreplace")
+
+
+@contextlib.contextmanager
+def interruptible():
+    """Within it Ctrl-C lets `with` and `finally` do what they must, and then ends the process as it would have."""
+    before = signal.getsignal(signal.SIGINT)
+    if before is signal.SIG_DFL:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGINT)
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def put(command, lines):
@@ -30,6 +59,32 @@ def say_unusable(command, path, error):
     """One line on stderr: why `command` cannot use the file `path` (an OSError or a TraceError)."""
     reason = getattr(error, "strerror", None) or str(error)
     print(f"{command}: {printable(path)}: {said(reason)}", file=sys.stderr)
+
+
+class Parser(argparse.ArgumentParser):
+    """One line says what is wrong, and what to do: which option was meant, or where all are. Its status is 2."""
+
+    def parse_args(self, args=None, namespace=None):
+        """As argparse does; but a mistaken option comes before what else is missing."""
+        known = [name for name in self._option_string_actions if name.startswith("--")]
+        for word in sys.argv[1:] if args is None else args:
+            name = word.partition("=")[0]
+            if name == "--":
+                break
+            if not name.startswith("--") or " " in name or any(one.startswith(name) for one in known):
+                continue
+            near = difflib.get_close_matches(name, known, 1)
+            text = f"unknown option {said(name)}"
+            self.refuse(f"{text}; did you mean {near[0]}?" if near else f"{text}; see {self.prog} --help")
+        return super().parse_args(args, namespace)
+
+    def error(self, message):
+        """What argparse found wrong; does not return."""
+        self.refuse(f"{said(message)}; see {self.prog} --help")
+
+    def refuse(self, text):
+        """Ends with this line (str); a command that does so in a way of its own overrides it."""
+        self.exit(2, f"{self.prog}: {text}\n")
 
 
 def add_zstd_window(parser):

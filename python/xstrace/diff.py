@@ -9,12 +9,12 @@ import os
 import sys
 
 from . import diff_out, diff_read
-from .cli import add_memory_limit, add_zstd_window, put, said
+from .cli import Parser, add_memory_limit, add_zstd_window, put, said
 from .convert import NoTables
 from .diff_rows import compare
 from .diff_rules import Misuse, judge, parse
 from .diff_stats import holm
-from .running import command, written
+from .many import shown
 from .source import ZSTD_WINDOW, TraceError
 from .workers import Unavailable, workers
 
@@ -65,7 +65,7 @@ def _read(places, cache=True, memory_limit=1 << 30, zstd_window=ZSTD_WINDOW, sch
         in_blocks = all(len(found) == 1 for found in paths)
         calls = [(path, in_blocks, cache, each, zstd_window) for found in paths for path in found]
         results, errors = {}, {}
-        for path, result, error in _shown(pool.each(diff_read.read_trace, calls), len(calls)):
+        for path, result, error in shown(pool.each(diff_read.read_trace, calls), len(calls)):
             if error and not isinstance(error, (TraceError, OSError)):
                 raise NoTables(f"{path}: {type(error).__name__}: {error}")
             if error and path in places:
@@ -84,19 +84,8 @@ def _read(places, cache=True, memory_limit=1 << 30, zstd_window=ZSTD_WINDOW, sch
     return sides
 
 
-def _shown(found, count):
-    """The same, with a progress bar where somebody looks and there is much to do."""
-    if count < 8 or not sys.stderr or not sys.stderr.isatty():
-        return found
-    try:
-        from tqdm import tqdm
-    except ImportError:
-        return found
-    return tqdm(found, total=count, unit=" traces", leave=False)
-
-
 def _parser():
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog=COMMAND,
         description="What has become slower or faster, appeared or vanished, from A's traces to B's.",
         epilog=EXAMPLES,

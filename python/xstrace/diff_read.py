@@ -12,7 +12,8 @@ import collections
 import os
 
 from .convert import NoTables, find_traces
-from .tables import open as open_tables
+from .many import NAMES
+from .tables import explained, open as open_tables
 
 KINDS = ("task", "call", "kernel", "copy", "rank", "run")
 BLOCKS = 24  # of the executions of a name, where there is one run alone
@@ -41,7 +42,7 @@ def read_trace(path, in_blocks, cache, memory_limit, zstd_window):
     rows: list of (kind, name, count, ns, ns without children, median); blocks: the same with the block's number behind the name, when
     in_blocks says so; rank, run, host, pid, complete; work, mpi: ns; begin, end: ns since the epoch, of the first and last slice.
     """
-    with open_tables([path], cache=cache, memory_limit=memory_limit, zstd_window=zstd_window, threads=1) as tables:
+    with open_tables([path], cache=cache, memory_limit=memory_limit, zstd_window=zstd_window, threads=1) as tables, explained():
         ask = tables.connection.execute
         rank, run, host, begin, end, complete, pid = ask(ABOUT).fetchone()
         work, mpi, first, last = ask(SUMS).fetchone()
@@ -65,7 +66,7 @@ def traces_of(place, pool=None):
     """The paths of the traces of a place. pool: of a cluster's workers, who see them. Raises NoTables."""
     if pool is None:
         return [path for path, _ in find_traces(place)]
-    found = pool.find([place])
+    found = pool.find([place], NAMES)
     if not found:
         raise NoTables(f"{place}: no worker sees a trace there")
     return found

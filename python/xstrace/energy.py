@@ -12,6 +12,7 @@ from __future__ import annotations
 import collections
 import csv
 import io
+import json
 import re
 from array import array
 from bisect import bisect_right
@@ -278,6 +279,11 @@ def as_csv(rows):
     for row in rows:
         writer.writerow(["" if value is None else repr(value) if type(value) is float else printable(value) for value in row.values()])
     return text.getvalue().rstrip("\n")
+
+
+def as_json(rows):
+    """The report as JSON: a list of objects with the members COLUMNS."""
+    return json.dumps([dict(zip(COLUMNS, row.values())) for row in rows], indent=1)
 
 
 TITLES = {"device": "Device", "processors": "Processors of", "work": "Work of devices", "task": "Task or step"}

@@ -12,11 +12,9 @@ import tempfile
 from . import convert, library, tables
 from .cli import printable
 from .convert import NoTables, find_traces
+from .many import NAMES, shown
 from .query import COMMAND, Failed, ask, explain, output_of, write_answer
 from .workers import Unavailable, workers
-
-
-NAMES = tuple("*" + ending for ending in convert.ENDINGS)
 
 
 def map_one(path, query, number, settings):
@@ -112,12 +110,12 @@ def _run(args, words, query, form):
         if not first:
             if args.no_cache:
                 raise Failed("--no-cache needs --reduce, or a query of the library that has two halves")
-            _, _, status = _gather(pool.each(convert_one, [(path, settings) for path in traces]), named, None)
+            _, _, status = _gather(shown(pool.each(convert_one, [(path, settings) for path in traces]), len(traces)), named, None)
             with tables.open(traces, memory_limit=args.memory_limit, zstd_window=args.zstd_window) as all_of_them:
                 _write(ask(all_of_them, second), args, form)
             return status
         calls = [(path, first, number, settings) for number, path in enumerate(traces)]
-        parts, huge, status = _gather(pool.each(map_one, calls), named, place)
+        parts, huge, status = _gather(shown(pool.each(map_one, calls), len(traces)), named, place)
         _write(_reduce(parts, huge, second, args), args, form)
         return status
 

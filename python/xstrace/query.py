@@ -8,8 +8,8 @@ import os
 import re
 import sys
 
-from . import answers, library
-from .cli import add_memory_limit, add_zstd_window, printable, said
+from . import answers, cli, library
+from .cli import add_zstd_window, memory_size, printable, said
 from .convert import NoTables
 from .running import command, opened, written
 from .source import TraceError
@@ -40,9 +40,9 @@ def _processes(text):
     return int(text)
 
 
-class Parser(argparse.ArgumentParser):
-    def error(self, message):
-        raise Failed(f"{said(message)}; see {COMMAND} --help")
+class Parser(cli.Parser):
+    def refuse(self, text):
+        raise Failed(text)
 
 
 def _parser():

@@ -22,7 +22,7 @@ INT64 = range(-(1 << 63), 1 << 63)
 
 
 def find(places, names=NAMES):
-    """The traces among `places`: files, and the files in directories and below that have such names.
+    """The traces among `places`: files, the files in directories and below that have such names, and those of patterns.
 
     Returns {path: what tells whether two machines see the same file}.
     """
@@ -32,6 +32,8 @@ def find(places, names=NAMES):
         if os.path.isdir(place):
             below = os.path.join(glob.escape(place), "**")
             paths = [p for name in names for p in glob.glob(os.path.join(below, name), recursive=True)]
+        elif not os.path.exists(place):
+            paths = glob.glob(place, recursive=True)
         for path in paths:
             if os.path.isfile(path):
                 path = os.path.abspath(path)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import collections
 import csv
+import errno
+import glob
 import io
 import os
 import re
@@ -14,11 +16,13 @@ import shutil
 import tarfile
 import tempfile
 
+from . import many
 from .check import DEVICE_CATEGORIES
 from .cli import said
 from .running import opened
 from .source import TraceError
 from .trace import events_of, open_trace
+from .workers import workers
 
 HEADINGS = (
     ("host", "API Timing Summary"),
@@ -39,19 +43,21 @@ class Misuse(Exception):
     """The input is not what it must be; the text is one line."""
 
 
-def readings_of(place, warn):
-    """Yields (file, section, table) of each report and trace in `place`: a tarball, a directory or a file.
+def readings_of(place, warn, scheduler=None, memory_limit=1 << 30):
+    """Yields (file, section, table) of each report and trace in `place`: a tarball, a directory, a file or a pattern.
 
     section: "host", "device" or "comm". table: list of (name, (ns, calls)). warn(text): what cannot be read, a line.
-    Raises OSError where there is nothing of that name, Misuse where nothing can be read of it.
+    scheduler: address of a Dask cluster whose workers read the files that they see; None: processes of this machine do.
+    memory_limit: bytes, of all of them together.
+    Raises OSError where there is nothing of that name, Misuse where nothing can be read of it, Unavailable without a cluster.
     """
     files = 0
-    for name, path in _files(place, warn):
-        try:
-            found = list(_readings(path))
-        except (OSError, TraceError, EOFError) as error:
+    for name, found, error in _read_all(place, warn, scheduler, memory_limit):
+        if isinstance(error, (OSError, TraceError, EOFError)):
             warn(f"{name}: {said(getattr(error, 'strerror', None) or error)}; left out")
             continue
+        if error:
+            raise error
         files += 1
         for section, table in found:
             yield name, section, table
@@ -59,20 +65,25 @@ def readings_of(place, warn):
         raise Misuse("no report and no trace in it")
 
 
-def _files(place, warn):
-    if os.path.isdir(place):
-        for folder, _, names in sorted(os.walk(place)):
-            for name in sorted(names):
-                path = os.path.join(folder, name)
-                if os.path.isfile(path):
-                    yield path, path
+def _read_all(place, warn, scheduler, memory_limit):
+    """(file, what is read of it, error), one of the last two None."""
+    if scheduler is None and os.path.isfile(place) and tarfile.is_tarfile(place):
+        for name, path in _members(place, warn):
+            yield name, *many.bounded(path, memory_limit, _readings, ())[1:]
         return
-    os.stat(place)  # there is something
-    if not os.path.isfile(place):
-        raise Misuse("neither a file nor a directory")
-    if not tarfile.is_tarfile(place):
-        yield place, place
-        return
+    pool = workers(scheduler)
+    if scheduler is None and not os.path.exists(place) and not glob.has_magic(place):
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), place)
+    with pool:
+        paths = pool.find([place], ("*",))
+        each = memory_limit // min(len(paths) or 1, os.cpu_count() or 1)
+        for path, result, error in many.shown(
+            pool.each(many.bounded, [(path, each, _readings, ()) for path in paths]), len(paths), " files"
+        ):
+            yield result or (path, None, error)
+
+
+def _members(place, warn):
     with tempfile.TemporaryDirectory(prefix="xstrace-summary.") as folder, tarfile.open(place) as tar:
         try:
             for member in tar:

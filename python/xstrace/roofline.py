@@ -32,7 +32,7 @@ import tempfile
 from typing import NamedTuple
 
 from .charts import ChartsError, figure, put
-from .cli import clip_middle, printable, said, say_unusable
+from .cli import Parser, behave_like_a_filter, clip_middle, printable, said, say_unusable
 from .metrics import NOT_A_SAMPLE, MetricsError, load, nearest
 from .running import command, opened
 
@@ -299,9 +299,9 @@ def _tracer(options):
 
 
 def _options(argv):
-    class Options(argparse.ArgumentParser):
-        def error(self, message):
-            raise Misuse(f"{message} (--help lists the options)")
+    class Options(Parser):
+        def refuse(self, text):
+            raise Misuse(text)
 
     parser = Options(prog=COMMAND, description=__doc__, allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument

@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import zlib
 
@@ -22,6 +23,8 @@ except ImportError:
 
 CHUNK = 128 * 1024
 PIECE = 8 * 1024  # of compressed data; damage costs at most so much of what is in front of it
+WORTH_A_BAR = 64 << 20  # bytes of a file
+is_shown = False  # a command sets it, for its own process; a program that uses the package sees no bars
 ZSTD_WINDOW = 8 << 20  # bytes that a file may make its reader keep: as RFC 8878 asks of readers, xstrace's own need 1 MiB
 ZSTD_WINDOWS = (1 << 10, 1 << 31)  # what zstd knows
 ZSTD_MAGICS = [b"\x28\xb5\x2f\xfd"] + [bytes([0x50 + n]) + b"\x2a\x4d\x18" for n in range(16)]
@@ -73,10 +76,15 @@ class Source:
     def __init__(self, path, window=ZSTD_WINDOW):
         self.cut = False
         self.error = None
+        self._bar = None
         self._window = window
         self._first = b""
         self._file = opened(path, "rb")
         try:
+            mode = os.fstat(self._file.fileno()).st_mode
+            if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
+                raise TraceError("neither a file nor a pipe")
+            self._bar = _bar_of(path, os.fstat(self._file.fileno()))
             head = self._file.read(PIECE)
             self._chunks = self._choose(head)
         except BaseException:
@@ -94,12 +102,18 @@ class Source:
         if first:
             return first
         for chunk in self._chunks:
+            if self._bar:
+                self._bar.update(self._file.tell() - self._bar.n)
             if chunk:
                 return chunk
         return b""
 
     def close(self):
         """Lets go of the file (and ends the zstd command where that is used)."""
+        if self._bar:
+            self._bar.update(self._file.tell() - self._bar.n)
+            self._bar.close()
+            self._bar = None
         self._chunks.close()
         self._file.close()
 
@@ -208,6 +222,22 @@ class Source:
             file.flush()
         os.lseek(file.fileno(), 0, os.SEEK_SET)
         return file
+
+
+def _bar_of(path, status):
+    """A progress bar (tqdm's), where a command reads a large file and somebody looks; else None."""
+    if not is_shown or not stat.S_ISREG(status.st_mode) or status.st_size < WORTH_A_BAR or not sys.stderr or not sys.stderr.isatty():
+        return None
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        return None
+    return tqdm(total=status.st_size, unit="B", unit_scale=True, leave=False, desc=_shown(path))
+
+
+def _shown(path):
+    name = os.path.basename(os.fsdecode(path))
+    return name if name.isprintable() and len(name) < 64 else "trace"
 
 
 class _GzipMember:

@@ -9,28 +9,25 @@ from __future__ import annotations
 import argparse
 import collections
 import datetime
+import json
 import re
 import shutil
 import signal
+import sys
 from array import array
 
-from .cli import (
-    add_zstd_window,
-    clip,
-    clip_middle,
-    clip_path,
-    columns,
-    printable,
-    put,
-    say_unusable,
-)
-from .energy import Energy, as_csv, as_text
+from . import many
+from .cli import Parser, behave_like_a_filter, clip, clip_middle, clip_path, columns, printable, put, said, say_unusable
+from .convert import find_traces
+from .energy import Energy, as_csv, as_json, as_text
 from .intervals import Intervals
 from .overhead import OWN_ARGS, NetTimes, overhead_of
 from .running import command
 from .source import ZSTD_WINDOW
 from .trace import TraceError, events_of, open_trace
+from .workers import Unavailable
 
+COMMAND = "xstrace-summary"
 WIDTH = 100  # where there is no terminal
 NARROWEST = 40
 TOP = 3
@@ -39,10 +36,12 @@ EPOCH_NS = 10**18  # ts without a base that lie behind this count from 1970
 FOREVER_NS = 1 << 62
 KINETO_CALLS = ("cuda_runtime", "cuda_driver", "xpu_runtime", "xpu_driver", "mtia_runtime")
 KINETO_COPIES = ("gpu_memcpy", "gpu_memset")
+SAMPLE = "sample"  # a function that --attach has found
 KINETO_TASKS = ("cpu_op", "user_annotation", "python_function")
 TRANSFER = re.compile(r"(.*?)\[([0-9]{1,19})\]\Z", re.DOTALL)
 DEVICE_NAME = re.compile(r"DEVICE<[^>]*>\[(.*)\]", re.DOTALL)
 HOST_NAME = re.compile(r"HOST<([^>]*)>")
+END_KEYS = ("end", "status", "lost", "open_commands", "untimed_commands", "open_requests")
 FLOW_PHASES = frozenset("stf")
 UNITS_NS = ((10**9, "s"), (10**6, "ms"), (10**3, "us"), (1, "ns"))
 UNITS_BYTES = ((10**9, "GB"), (10**6, "MB"), (10**3, "kB"), (1, "B"))
@@ -55,12 +54,17 @@ def summarize(path, zstd_window=ZSTD_WINDOW, width=WIDTH, net=False):
     Raises OSError when the file cannot be read, TraceError when it is no trace, or nothing is left of it, or (net) it
     does not tell what tracing took.
     """
+    return [clip(printable(line), width) for line in _read(path, zstd_window, width, net).lines()]
+
+
+def _read(path, zstd_window, width, net):
+    """The Summary of a trace; errors as for summarize()."""
     with open_trace(path, zstd_window) as trace:
         summary = Summary(trace, width, net)
         for event in events_of(trace):
             summary.feed(event)
         summary.subtract()
-    return [clip(printable(line), width) for line in summary.lines()]
+    return summary
 
 
 class Total:
@@ -136,7 +140,7 @@ class Summary:
                     self._busy[pid] = array("q"), array("q")
                 self._busy[pid][0].append(start)
                 self._busy[pid][1].append(end)
-        elif category in KINETO_TASKS:
+        elif category in KINETO_TASKS or category == SAMPLE:
             total = self.tasks[name]
         elif category is None or category in KINETO_CALLS:
             total = self.calls[name]
@@ -195,6 +199,37 @@ class Summary:
         elif event.get("name") == "process_labels":
             self._labels[pid] = str(args.get("labels"))
 
+    # ---- JSON ----
+
+    def data(self):
+        """All that is known, as a dict for JSON. docs/TRACE_FORMAT.md has its members."""
+        host, pid, rank = self._whose()
+        overhead = overhead_of(self.trace.other)
+        return {
+            "path": self.trace.path,
+            "tool": self._tool(),
+            "host": host,
+            "pid": pid,
+            "rank": rank,
+            "command": self.trace.metadata.get("command"),
+            "begin_ns": None if self._first is None else self._first + (self.trace.base_ns or 0),
+            "span_ns": None if self._first is None else self._last - self._first,
+            "tracing_ns": overhead.events_ns + overhead.waited_ns if overhead else None,
+            "drain_cpu_ns": overhead.drain_cpu_ns if overhead else None,
+            "subtracted": bool(self.net),
+            "end": {key: value for key, value in (self.trace.other or {}).items() if key in END_KEYS},
+            "cut": self.trace.truncated,
+            "damaged": sum(self.trace.damaged.values()),
+            "events": sum(self.phases.values()),
+            "phases": dict(self.phases),
+            **{
+                what: [{"name": name, "count": one.count, "ns": one.ns} for name, one in _sorted(totals)]
+                for what, totals in (("calls", self.calls), ("tasks", self.tasks), ("kernels", self.kernels))
+            },
+            "copies": [{"name": name, "count": one.count, "ns": one.ns, "bytes": one.bytes} for name, one in _sorted(self.copies)],
+            "devices": [{"name": name, "pid": pid, "busy_ns": busy} for pid, name, busy in self._devices()],
+        }
+
     # ---- the text ----
 
     def lines(self):
@@ -214,12 +249,22 @@ class Summary:
         return [line for line in lines if line]
 
     def _process_line(self):
+        parts = [self._tool()] if self._tool() else []
+        for what, value in zip(("host", "pid", "rank"), self._whose()):
+            if value is not None:
+                parts.append(f"{what} {value}")
+        rest = printable(", ".join(parts))
+        path = printable(self.trace.path)
+        if not rest:
+            return clip_path(path, self.width)
+        return clip_path(path, max(self.width - columns(rest) - 2, self.width // 3)) + ": " + rest
+
+    def _tool(self):
+        return f"xstrace {self.trace.metadata.get('version', '?')}" if self.trace.ours else "Kineto" if self._is_kineto else None
+
+    def _whose(self):
+        """(host, pid, rank); None: not told"""
         metadata = self.trace.metadata
-        parts = []
-        if self.trace.ours:
-            parts.append(f"xstrace {metadata.get('version', '?')}")
-        elif self._is_kineto:
-            parts.append("Kineto")
         host = metadata.get("host") or self.trace.header.get("host_name")
         pid = metadata.get("pid")
         rank = metadata.get("rank")
@@ -231,14 +276,7 @@ class Summary:
         distributed = self.trace.header.get("distributedInfo")
         if rank is None and type(distributed) is dict:
             rank = distributed.get("rank")
-        for what, value in (("host", host), ("pid", pid), ("rank", rank)):
-            if value is not None:
-                parts.append(f"{what} {value}")
-        rest = printable(", ".join(parts))
-        path = printable(self.trace.path)
-        if not rest:
-            return clip_path(path, self.width)
-        return clip_path(path, max(self.width - columns(rest) - 2, self.width // 3)) + ": " + rest
+        return host, pid, rank
 
     def _command_line(self):
         command = self.trace.metadata.get("command")
@@ -325,11 +363,14 @@ class Summary:
             return None
         span = self._last - self._first
         shown = []
-        for pid, (starts, ends) in self._busy.items():
-            busy = Intervals(starts, ends).union().length()
+        for _, name, busy in self._devices():
             share = 100 * busy / span if span else 0
-            shown.append((self._device(pid), f"busy {share:.1f} %"))
+            shown.append((name, f"busy {share:.1f} %"))
         return _listed("devices", shown[:TOP], len(shown), self.width)
+
+    def _devices(self):
+        """(pid, name, ns with work) of each."""
+        return [(pid, self._device(pid), Intervals(*times).union().length()) for pid, times in self._busy.items()]
 
     def _device(self, pid):
         name = self._names.get(pid, "")
@@ -373,7 +414,11 @@ def _fit(names, room):
 
 
 def _largest(totals):
-    return sorted(totals.items(), key=lambda item: -item[1].ns)[:TOP]
+    return _sorted(totals)[:TOP]
+
+
+def _sorted(totals):
+    return sorted(totals.items(), key=lambda item: -item[1].ns)
 
 
 def _count(totals):
@@ -416,56 +461,88 @@ def _report_energy(options):
     energy = Energy()
     path = options.files[0]
     try:
-        for path in options.files:
-            energy.read(path, options.zstd_window)
-        path = ", ".join(options.files)
-        rows = energy.rows()
+        paths = [path for path, _ in find_traces(options.files)]
+        with many.memory_bound(options.memory_limit):
+            for path in many.shown(paths, len(paths)):
+                energy.read(path, options.zstd_window)
+            path = ", ".join(paths)
+            rows = energy.rows()
     except (OSError, TraceError) as error:
-        say_unusable("xstrace-summary", clip_middle(path, WIDTH), error)
+        say_unusable(COMMAND, clip_middle(path, WIDTH), error)
         return 2
-    put("xstrace-summary", [as_csv(rows)] if options.csv else as_text(rows))
+    except MemoryError:
+        say_unusable(COMMAND, clip_middle(path, WIDTH), TraceError(many.NO_MEMORY))
+        return 2
+    put(COMMAND, [as_json(rows)] if options.json else [as_csv(rows)] if options.csv else as_text(rows))
     return 0
 
 
-@command("xstrace-summary")
-def main(argv=None):
-    """The command. argv: list of str, default the process's own. Returns the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="xstrace-summary",
+EXAMPLE = """examples:
+  xstrace-summary app.4711.json
+  xstrace-summary --json traces/ | jq '.[] | {path, end: .end.end, kernels: .kernels[0]}'
+  xstrace-summary --energy --csv traces/
+
+Exit status: 0, or 2 when a file could not be used."""
+
+
+def _parser():
+    parser = Parser(
+        prog=COMMAND,
         description="Says in ten lines what a trace holds (xstrace's, or another tool's); with --energy, what the "
         "tasks and kernels of a run have cost.",
-        epilog="Exit status: 0, or 2 when a file could not be used.",
+        epilog=EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add_zstd_window(parser)
-    parser.add_argument(
-        "--energy",
-        action="store_true",
-        help="energy of devices, their work, tasks and steps; FILE...: all traces of a run with xstrace --system-metrics",
-    )
-    parser.add_argument("--csv", action="store_true", help="with --energy: as CSV")
-    parser.add_argument(
+    add = parser.add_argument
+    add("--energy", action="store_true", help="energy of devices, their work, tasks and steps of a run with xstrace --system-metrics")
+    add("--csv", action="store_true", help="with --energy: as CSV")
+    add("--json", action="store_true", help="as JSON, with all names")
+    add(
         "--subtract-overhead",
         action="store_true",
         help="times of tasks and calls without what tracing took of them, as the trace estimates it",
     )
-    parser.add_argument("files", nargs="+", metavar="FILE", help=".json, .json.zst or .json.gz")
+    many.add_options(parser)
+    return parser
+
+
+def main(argv=None):
+    """The command. argv: list of str, default the process's own. Returns the exit status."""
+    if argv is None:
+        behave_like_a_filter()
+    parser = _parser()
     options = parser.parse_args(argv)
-    if options.csv and not options.energy:
-        parser.error("--csv is for --energy")
-    if options.subtract_overhead and options.energy:
-        parser.error("--subtract-overhead is not for --energy")
+    if options.csv and (options.json or not options.energy):
+        parser.error("--csv is for --energy, and not with --json")
+    if options.energy and (options.subtract_overhead or options.scheduler):
+        parser.error("--subtract-overhead and --scheduler are not for --energy")
     if options.energy:
         return _report_energy(options)
+    try:
+        return _report(options)
+    except (TraceError, Unavailable) as error:
+        print(f"{COMMAND}: {said(error)}", file=sys.stderr)
+        return 2
+
+
+def _report(options):
     status = 0
-    between = []
-    width = max(shutil.get_terminal_size((WIDTH, 24)).columns, NARROWEST)
-    for path in options.files:
-        try:
-            lines = summarize(path, options.zstd_window, width, options.subtract_overhead)
-        except (OSError, TraceError) as error:
-            say_unusable("xstrace-summary", path, error)
+    width = None if options.json else max(shutil.get_terminal_size((WIDTH, 24)).columns, NARROWEST)
+    found = []
+    for path, result, error in many.each(options, _said_of, options.zstd_window, width, options.subtract_overhead):
+        if error:
+            say_unusable(COMMAND, path, error)
+            result = {"path": path, "error": said(getattr(error, "strerror", None) or error)}
             status = 2
-            continue
-        put("xstrace-summary", between + lines)
-        between = [""]
+        elif not options.json:
+            put(COMMAND, [""] * bool(found) + result)
+        if options.json or not error:
+            found.append(result if options.json else path)
+    if options.json:
+        put(COMMAND, [json.dumps(found, indent=1)])
     return status
+
+
+def _said_of(path, zstd_window, width, net):
+    """The lines of a trace; without a width, what is to become JSON."""
+    return summarize(path, zstd_window, width, net) if width else _read(path, zstd_window, WIDTH, net).data()

@@ -173,6 +173,19 @@ class Tables:
         self.connection.executemany(f"insert into parts values ({', '.join('?' * (2 + len(COUNTED)))})", rows)
 
 
+@contextlib.contextmanager
+def explained():
+    """Within it an error of DuckDB's becomes NoTables, with one line."""
+    import duckdb
+
+    try:
+        yield
+    except duckdb.OutOfMemoryException:
+        raise NoTables("its tables need more memory: raise --memory-limit, or make room in $TMPDIR") from None
+    except duckdb.Error as error:
+        raise NoTables(f"its tables cannot be read: {str(error).splitlines()[0]}") from None
+
+
 def database(memory_limit, spill=None, threads=None):
     """DuckDB's connection to a database in memory, of about so many bytes. spill: a directory for what has no room.
 

@@ -6,7 +6,6 @@ file, to that page alone, and ends when it has been read.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import http.server
 import os
@@ -17,7 +16,7 @@ import urllib.parse
 import webbrowser
 
 from . import analyze
-from .cli import printable, said, say_unusable
+from .cli import Parser, behave_like_a_filter, interruptible, printable, said, say_unusable
 from .metrics import MetricsError, load
 from .repair import repair_trace
 from .running import command
@@ -164,7 +163,8 @@ def _check(options):
 @command(COMMAND, 1)
 def main(argv=None):
     """The command: 0; 1 when options or files are not as they must be."""
-    parser = argparse.ArgumentParser(
+    behave_like_a_filter()
+    parser = Parser(
         prog=COMMAND,
         description=f"Shows a trace in {PAGE}, then the metrics that its kernels link to.",
         epilog="Example: uniview.py -t app.77.json -m rep.metrics.77.csv -f ComputeBasic.txt",

@@ -8,8 +8,8 @@ with workers(address) as pool:              # address None: here
 
 from __future__ import annotations
 
+import asyncio
 import concurrent.futures
-import concurrent.futures.process
 import ctypes
 import logging
 import multiprocessing
@@ -21,10 +21,10 @@ import socket
 import sys
 import tempfile
 
-from . import ranks
-from .running import ENDING, ended_by_signals
+from . import ranks, source
 
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
+BATCH = 32  # calls in one task of a cluster
 PATIENCE_S = 15  # for the scheduler to answer
 ADDRESS = re.compile(r"(?:(\w+)://)?\[?([^\s/]+?)\]?:(\d+)")
 
@@ -43,10 +43,7 @@ class _Processes:
         self._count = count or os.cpu_count()
 
     def __enter__(self):
-        try:
-            self._pool = concurrent.futures.ProcessPoolExecutor(self._count, initializer=_begin, initargs=(os.getpid(),))
-        except OSError as error:
-            raise _no_processes(error) from None
+        self._pool = concurrent.futures.ProcessPoolExecutor(self._count, initializer=_end_with, initargs=(os.getpid(),))
         return self
 
     def __exit__(self, kind, *_):
@@ -71,23 +68,12 @@ class _Processes:
             yield path, None if error else future.result(), error
 
 
-def _no_processes(error):
-    return Unavailable(f"no further process can be made: {error.strerror or error}")
-
-
-def _begin(parent):
-    """In each process of the pool: it ends with its parent, and as any program between two pieces of work."""
-    for number in ENDING:
-        signal.signal(number, signal.SIG_DFL)
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+def _end_with(parent):
+    """This process ends when its parent does, however that comes: else it would wait for work for ever. It shows nothing by itself."""
+    source.is_shown = False
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
-
-
-def _work(function, call):
-    with ended_by_signals():
-        return function(*call)
 
 
 class _Cluster:
@@ -97,7 +83,8 @@ class _Cluster:
             import distributed
         except ImportError:
             raise Unavailable("--scheduler needs Dask here and on the workers: pip install distributed") from None
-        logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what goes wrong is said below
+        for name in ("distributed", *(name for name in logging.root.manager.loggerDict if name.startswith("distributed."))):
+            logging.getLogger(name).setLevel(logging.CRITICAL)  # what goes wrong is said below
         try:
             self._client = distributed.Client(address, timeout=PATIENCE_S, set_as_default=False)
         except (OSError, ValueError, TypeError) as error:  # TimeoutError is an OSError
@@ -137,14 +124,44 @@ class _Cluster:
     def each(self, function, calls):
         # who sees a file may end before it is asked for it; then any other may try
         options = {"allow_other_workers": True, "pure": False}
-        futures = [(call[0], self._client.submit(function, *call, workers=self._near[call[0]][1], **options)) for call in calls]
-        for path, future in futures:
+        futures = [
+            (batch, self._client.submit(_each_of, function, batch, workers=self._near[batch[0][0]][1], **options))
+            for batch in self._batches(calls)
+        ]
+        for batch, future in futures:
             try:
                 error = future.exception()
-            except Exception as lost:  # not the function's own
-                raise Unavailable(f"the Dask scheduler is gone: {lost}") from None
-            yield path, None if error else future.result(), error
+            except (Exception, asyncio.CancelledError) as lost:  # not the function's own
+                error = lost
+            if isinstance(error, (asyncio.CancelledError, concurrent.futures.CancelledError, OSError)):
+                raise Unavailable(f"the Dask scheduler is gone: {' '.join(str(error).split())[:200] or type(error).__name__}") from None
+            results = [(None, error)] * len(batch) if error else future.result()
+            for call, (result, error) in zip(batch, results):
+                yield call[0], result, error
             future.release()
+
+    def _batches(self, calls):
+        """The calls in their order, in lists of those whose files the same workers see: a task for each would cost more than a small trace."""
+        most = max(1, min(BATCH, len(calls) // (4 * max(1, len(self._client.scheduler_info()["workers"])))))
+        batch = []
+        for call in calls:
+            if batch and (len(batch) == most or self._near[call[0]][1] != self._near[batch[0][0]][1]):
+                yield batch
+                batch = []
+            batch.append(call)
+        if batch:
+            yield batch
+
+
+def _each_of(function, calls):
+    """[(result, error)] of each call, one of them None. Runs on a worker."""
+    results = []
+    for call in calls:
+        try:
+            results.append((function(*call), None))
+        except Exception as error:  # of one trace; it is told where it is read
+            results.append((None, error))
+    return results
 
 
 def _look_for(address):

@@ -7,6 +7,7 @@
  *	sycl_app memory		allocations, a buffer; one allocation is not freed
  *	sycl_app devices	allocations on three devices and the host; some are not freed
  *	sycl_app arguments	calls of the Unified Runtime with arguments
+ *	sycl_app pointers	calls whose pointers lead nowhere, with counts that are too large
  *	sycl_app hostile	events with everything missing or wrong
  *	sycl_app threads	threads with little stack, one that is cancelled in a call, a child
  *	sycl_app newer N	as steps, of a newer framework and runtime; N: as `arguments`
@@ -16,6 +17,7 @@
  *	sycl_app none FILE	a runtime (FILE) that tells nothing
  */
 #include <dlfcn.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 
 #include "app.h"
@@ -152,6 +154,40 @@ static void with_arguments(void)
 	call_with(7, "urEventWait", 0, NULL);
 	call_with(8, "urEventWait", 0, (void *const[]){ &waits, NULL });
 	call_with(9, "urOfTomorrow", 0, (void *const[]){ NULL });
+}
+
+/* To none of it does the runtime object, as it looks at none of it. */
+static void with_pointers(void)
+{
+	enum { PAGE = 4096 };
+	char *page = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			  0),
+	     *end = page + PAGE;
+	uintptr_t nowhere[] = {
+		0, 1, (uintptr_t)end, (uintptr_t)(end - 4), ~(uintptr_t)0, (uintptr_t)1 << 63
+	};
+	uint32_t many = UINT32_MAX;
+	uint64_t size = SIZE_MAX;
+	void *queue = (void *)0x100, *list = end - 8, *name = end - 4;
+
+	if (page == MAP_FAILED)
+		exit(99);
+	memset(page, 'n', PAGE);
+	munmap(end, PAGE);
+	for (size_t i = 0; i < sizeof(nowhere) / sizeof(nowhere[0]); i++) {
+		void *at = &nowhere[i];
+
+		call_with(1, "urKernelCreate", 0, (void *const[]){ &queue, at, at });
+		call_with(2, "urEnqueueKernelLaunch", 0,
+			  (void *const[]){ &queue, &queue, &many, at, at, at });
+		call_with(3, "urEventWait", 0, (void *const[]){ &many, at });
+		call_with(4, "urEventGetInfo", 0, (void *const[]){ &queue, &many, &size, at, at });
+		call_with(5, "urQueueCreate", 0, (void *const[]){ &queue, &queue, at, at });
+	}
+	many = 1;
+	call_with(6, "urEventWait", 0, (void *const[]){ &many, &list });
+	end[-1] = '\0';
+	call_with(7, "urProgramBuild", 0, (void *const[]){ &queue, &queue, &name });
 }
 
 static void all_memory(void)
@@ -330,6 +366,8 @@ int main(int argc, char **argv)
 		on_devices();
 	else if (!strcmp(what, "arguments"))
 		with_arguments();
+	else if (!strcmp(what, "pointers"))
+		with_pointers();
 	else if (!strcmp(what, "hostile"))
 		hostile();
 	else if (!strcmp(what, "lying"))

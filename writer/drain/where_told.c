@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 
 #include "extras.h"
+#include "merge_python.h"
 #include "sink.h"
 #include "symbols.h"
 #include "where.h"
@@ -53,42 +54,35 @@ static char *word(char **rest)
 	return at ? at : (char *)"";
 }
 
-/* Adds Python's functions from the i-th on, up to one that C has called. */
-static uint32_t take_python(struct told *told, uint32_t i, char **all, uint32_t *count)
-{
-	bool more = true;
-
-	for (; i < told->python_count && more; i++) {
-		more = !told->entry[i];
-		all[(*count)++] = told->python[i];
-	}
-	return i;
-}
-
-/*
- * Python's functions come in the place of the interpreter's native one, which runs several of them
- * as long as they call each other without C in between.
- */
+/* Python's functions take their places among the native frames. */
 static void merge_python(struct told *told)
 {
 	static const char interpreter[] = "_PyEval_EvalFrameDefault";
-	static char *all[2 * FRAMES];
-	uint32_t count = 0, python = 0;
+	static char *all[FRAMES];
+	static bool loops[FRAMES], used[FRAMES];
+	static int32_t order[FRAMES];
+	uint32_t count;
 
+	for (uint32_t i = 0; i < told->frame_count; i++) {
+		loops[i] = !strncmp(told->frames[i], interpreter, sizeof(interpreter) - 1);
+		used[i] = false;
+	}
+	count = xs_merge_python(loops, told->frame_count, told->entry, told->python_count, order,
+				FRAMES);
+	for (uint32_t i = 0; i < count; i++) {
+		if (order[i] >= 0)
+			used[order[i]] = true;
+		all[i] = order[i] >= 0 ? told->frames[order[i]] : told->python[-1 - order[i]];
+		if (order[i] < 0)
+			told->python[-1 - order[i]] = NULL;
+	}
 	for (uint32_t i = 0; i < told->frame_count; i++)
-		if (python < told->python_count &&
-		    !strncmp(told->frames[i], interpreter, sizeof(interpreter) - 1)) {
+		if (!used[i])
 			free(told->frames[i]);
-			python = take_python(told, python, all, &count);
-		} else {
-			all[count++] = told->frames[i];
-		}
-	while (python < told->python_count)
-		python = take_python(told, python, all, &count);
-	for (uint32_t i = FRAMES; i < count; i++)
-		free(all[i]);
-	told->frame_count = count < FRAMES ? count : FRAMES;
-	memcpy(told->frames, all, told->frame_count * sizeof(all[0]));
+	for (uint32_t i = 0; i < told->python_count; i++)
+		free(told->python[i]);
+	told->frame_count = count;
+	memcpy(told->frames, all, count * sizeof(all[0]));
 	told->python_count = 0;
 }
 

@@ -71,7 +71,7 @@ struct xs_about {
 	uint32_t text; /* string id; 0: the number counts */
 	uint64_t number;
 };
-#define XS_ABOUT_MAX 8u
+#define XS_ABOUT_MAX 9u
 
 enum xs_end {
 	XS_END_EXITED,

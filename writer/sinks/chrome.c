@@ -180,7 +180,8 @@ static bool open_trace(struct xs_process *process)
 		return false;
 	xs_json_names_init(&chrome->names);
 	chrome->types = process->trace_types ? process->trace_types : UINT64_MAX;
-	chrome->category = ",\"cat\":\"cpu_op\"";
+	chrome->category = process->run->options->attach[0] ? ",\"cat\":\"sample\""
+							    : ",\"cat\":\"cpu_op\"";
 	if (!init_format(process, chrome)) {
 		free(chrome);
 		return false;

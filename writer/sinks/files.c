@@ -26,7 +26,7 @@
 static const char *const names[XS_FILE_COUNT] = {
 	"host_timing",	    "device_timing",	  "device_submission", "device_timeline",
 	"call_logging",	    "ccl_summary_report", "task_counters",     "openmp_report",
-	"python_functions", "chrome_trace",	  "call_stacks",
+	"python_functions", "sampled_functions",  "chrome_trace",      "call_stacks",
 };
 
 static bool is_report(enum xs_file kind)

@@ -9,9 +9,9 @@ import json
 import os
 import sys
 
-from ..cli import add_memory_limit, printable, put, said
+from ..cli import Parser, behave_like_a_filter, memory_size, printable, put, said
 from .. import convert
-from ..running import command, written
+from ..many import NAMES, shown
 from ..trace import TraceError
 from ..workers import Unavailable, workers
 from . import page, words
@@ -40,7 +40,7 @@ def main(argv=None):
 
 
 def _parser():
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog=COMMAND,
         description="Writes one HTML page that tells why a program is slow: what the time of the traces went into, and what to do about it.",
         epilog=EXAMPLE,
@@ -69,7 +69,7 @@ def _report(options):
     if options.scheduler is None and (missing := [place for place in places if not os.path.exists(place)]):
         raise Unavailable(f"{said(missing[0])}: no such file or directory")
     with workers(options.scheduler) as pool:
-        paths = pool.find(places, [f"*{ending}" for ending in convert.ENDINGS])
+        paths = pool.find(places, NAMES)
         if not paths:
             raise Unavailable("no traces in " + said(", ".join(options.traces)))
         _spare(paths, options)
@@ -114,7 +114,8 @@ def _reduced(pool, paths, options):
     }
     reduction = Reduction(_version(), options.subtract_overhead)
     calls = ((path, settings) for path in paths)
-    for path, part, error in _progress(pool.each(examine, list(calls)), len(paths), options.quiet):
+    results = pool.each(examine, list(calls))
+    for path, part, error in results if options.quiet else shown(results, len(paths)):
         if error is None:
             reduction.add(part)
         elif isinstance(error, (OSError, TraceError)):
@@ -129,15 +130,6 @@ def _version():
     from .. import __version__
 
     return __version__
-
-
-def _progress(results, count, quiet):
-    """The results, with a bar on a terminal."""
-    if quiet or not sys.stderr.isatty() or importlib.util.find_spec("tqdm") is None:
-        return results
-    from tqdm import tqdm
-
-    return tqdm(results, total=count, unit="trace", leave=False)
 
 
 def _write(name, text):

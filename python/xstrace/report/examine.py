@@ -10,7 +10,6 @@ import contextlib
 import json
 
 from .. import convert, overhead, tables
-from ..trace import TraceError
 from . import findings, moments, prelude
 from .prelude import COUNTER_NAME, rows_of
 
@@ -32,17 +31,10 @@ def examine(path, options):
     "subtract": bool}.
     Raises OSError or TraceError when the file cannot be used.
     """
-    import duckdb
-
     convert.prefer(options["converter"])
-    try:
-        with tables.open([path], memory_limit=options["memory_limit"], threads=options["threads"]) as opened:
-            settle(opened.connection, options["subtract"])
-            return _told(opened.connection, path, options)
-    except duckdb.OutOfMemoryException:
-        raise TraceError("its tables need more memory: raise --memory-limit, or make room in $TMPDIR") from None
-    except duckdb.Error as error:
-        raise TraceError(f"its tables cannot be read: {str(error).splitlines()[0]}") from None
+    with tables.open([path], memory_limit=options["memory_limit"], threads=options["threads"]) as opened, tables.explained():
+        settle(opened.connection, options["subtract"])
+        return _told(opened.connection, path, options)
 
 
 def _told(connection, path, options):
