@@ -4,13 +4,18 @@
 It adds what is done for each trace by itself: checking, statistics, Parquet; here, or by the workers of a Dask cluster.
 """
 
-import json
-import os
-import re
-import shutil
-import subprocess
-import sys
-import tempfile
+import signal
+
+if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # until the command itself sees to it
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+import json  # noqa: E402
+import os  # noqa: E402
+import re  # noqa: E402
+import shutil  # noqa: E402
+import subprocess  # noqa: E402
+import sys  # noqa: E402
+import tempfile  # noqa: E402
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 PLACES = ("../bin", "../../../bin", "../build/merge")  # installed, beside a build
@@ -222,14 +227,14 @@ def by_rank(args):
 
 
 def main():
-    global ranks, trace, workers
+    global ranks, running, trace, workers
     find_package()
     args = arguments()
     output = args.outputFile or ("" if args.by_rank else "unitrace.all.json")
     merger = find_merger() if output or args.parquet else None
     status = 0
     if args.by_rank:
-        from xstrace import ranks, trace, workers
+        from xstrace import ranks, running, trace, workers
 
         status = running.command("mergetrace.py", FAILED)(lambda _: by_rank(args))()
     if not output:

@@ -9,7 +9,7 @@ import shlex
 import sys
 
 from .charts import Chart, ChartsError, put
-from .cli import Parser, behave_like_a_filter, printable, said, say_unusable
+from .cli import Parser, printable, said, say_unusable
 from .metrics import NOT_A_SAMPLE, MetricsError, load, nearest
 from .running import command, opened, written
 from .stalls import Dump, report

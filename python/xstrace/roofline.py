@@ -32,7 +32,7 @@ import tempfile
 from typing import NamedTuple
 
 from .charts import ChartsError, figure, put
-from .cli import Parser, behave_like_a_filter, clip_middle, printable, said, say_unusable
+from .cli import Parser, clip_middle, printable, said, say_unusable
 from .metrics import NOT_A_SAMPLE, MetricsError, load, nearest
 from .running import command, opened
 

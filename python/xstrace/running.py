@@ -47,6 +47,9 @@ def command(name, failed=2):
         def run(argv=None):
             if argv is not None:
                 return _guarded(name, failed, main, argv)
+            from . import source
+
+            source.is_shown = True  # bars, where much is read
             _open_streams()
             for stream in (sys.stdout, sys.stderr):
                 stream.reconfigure(errors="backslashreplace")

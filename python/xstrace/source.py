@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import stat
 import subprocess
 import sys
 import tempfile
@@ -81,9 +82,6 @@ class Source:
         self._first = b""
         self._file = opened(path, "rb")
         try:
-            mode = os.fstat(self._file.fileno()).st_mode
-            if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
-                raise TraceError("neither a file nor a pipe")
             self._bar = _bar_of(path, os.fstat(self._file.fileno()))
             head = self._file.read(PIECE)
             self._chunks = self._choose(head)

@@ -16,7 +16,7 @@ import urllib.parse
 import webbrowser
 
 from . import analyze
-from .cli import Parser, behave_like_a_filter, interruptible, printable, said, say_unusable
+from .cli import Parser, printable, said, say_unusable
 from .metrics import MetricsError, load
 from .repair import repair_trace
 from .running import command
@@ -163,7 +163,6 @@ def _check(options):
 @command(COMMAND, 1)
 def main(argv=None):
     """The command: 0; 1 when options or files are not as they must be."""
-    behave_like_a_filter()
     parser = Parser(
         prog=COMMAND,
         description=f"Shows a trace in {PAGE}, then the metrics that its kernels link to.",

@@ -9,9 +9,10 @@ import json
 import os
 import sys
 
-from ..cli import Parser, behave_like_a_filter, memory_size, printable, put, said
+from ..cli import Parser, add_memory_limit, printable, put, said
 from .. import convert
 from ..many import NAMES, shown
+from ..running import command, written
 from ..trace import TraceError
 from ..workers import Unavailable, workers
 from . import page, words
