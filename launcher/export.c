@@ -38,6 +38,7 @@ static void note(int signal)
 struct target {
 	int socket;	  /* -1: it is a file */
 	char address[64]; /* for people */
+	bool is_local;	  /* it is this machine's alone */
 	const char *path;
 	const struct xs_launch *only; /* NULL: all runs of this user */
 };
@@ -82,6 +83,8 @@ static void name_address(struct target *target)
 	if (getsockname(target->socket, &at.any, &length) < 0)
 		return;
 	six = at.any.sa_family == AF_INET6;
+	target->is_local = six ? IN6_IS_ADDR_LOOPBACK(&at.v6.sin6_addr)
+			       : ntohl(at.v4.sin_addr.s_addr) >> 24 == 127;
 	(void)inet_ntop(at.any.sa_family, six ? (void *)&at.v6.sin6_addr : (void *)&at.v4.sin_addr,
 			host, sizeof(host));
 	(void)snprintf(target->address, sizeof(target->address),
@@ -216,6 +219,28 @@ static void answer(int fd, const char *status, const char *text, size_t length, 
 	send_all(fd, text, length, deadline);
 }
 
+/*
+ * A page in a browser of this machine may have its own name lead here (DNS rebinding): then the
+ * request has that name. At other interfaces any name may be right.
+ */
+static bool is_meant(const struct target *target, const char *request)
+{
+	const char *host = strcasestr(request, "\r\nHost:");
+	union address at;
+	char name[64];
+	size_t n;
+
+	if (!host || !target->is_local)
+		return true;
+	host += 7 + strspn(host + 7, " \t");
+	host += *host == '[';
+	n = strcspn(host, host[-1] == '[' ? "]\r\n" : ": \t\r\n");
+	if (n >= sizeof(name))
+		return false;
+	(void)snprintf(name, sizeof(name), "%.*s", (int)n, host);
+	return !strcasecmp(name, "localhost") || read_address(name, 0, &at);
+}
+
 static void serve(const struct target *target, int fd)
 {
 	uint64_t deadline = xs_clock_ns(CLOCK_MONOTONIC) + REQUEST_MS * 1000000ull;
@@ -231,9 +256,12 @@ static void serve(const struct target *target, int fd)
 		got += (size_t)n;
 		request[got] = '\0';
 	}
-	/* what the numbers took is not the reader's time */
-	if (!strncmp(request, "GET /metrics ", 13) || !strncmp(request, "GET /metrics?", 13)) {
+	if (!is_meant(target, request)) {
+		answer(fd, "403 Forbidden", "not by this name\n", 17, deadline);
+	} else if (!strncmp(request, "GET /metrics ", 13) ||
+		   !strncmp(request, "GET /metrics?", 13)) {
 		text = numbers(target, &length);
+		/* what the numbers took is not the reader's time */
 		deadline = xs_clock_ns(CLOCK_MONOTONIC) + REQUEST_MS * 1000000ull;
 		if (text)
 			answer(fd, "200 OK", text, length, deadline);
@@ -266,6 +294,8 @@ static int run(const struct target *target, const char *spec)
 		fd = accept4(target->socket, NULL, NULL, SOCK_CLOEXEC);
 		if (fd >= 0)
 			serve(target, fd);
+		else /* no descriptor is left, and the reader waits on */
+			(void)poll(NULL, 0, 100);
 	}
 	return failed ? XS_EXIT_SELF : 0;
 }
@@ -277,6 +307,7 @@ static void catch_signals(void)
 
 	(void)sigaction(SIGINT, &action, NULL);
 	(void)sigaction(SIGTERM, &action, NULL);
+	(void)signal(SIGXFSZ, SIG_IGN);
 	(void)sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 }

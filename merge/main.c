@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -319,6 +320,7 @@ int main(int argc, char **argv)
 
 	if (result)
 		return result - 1;
+	(void)signal(SIGXFSZ, SIG_IGN); /* a file that grows too large is an error, and said */
 	/* all inputs are open at once */
 	if (!getrlimit(RLIMIT_NOFILE, &files)) {
 		files.rlim_cur = files.rlim_max;

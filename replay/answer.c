@@ -235,7 +235,8 @@ static void sum_waits(struct found *found)
 {
 	uint64_t count = 0;
 
-	qsort(found->waits, found->wait_count, sizeof(*found->waits), compare_waits);
+	if (found->wait_count)
+		qsort(found->waits, found->wait_count, sizeof(*found->waits), compare_waits);
 	for (uint64_t i = 0; i < found->wait_count; i++) {
 		if (count && !compare_waits(&found->waits[count - 1], &found->waits[i])) {
 			found->waits[count - 1].count += found->waits[i].count;

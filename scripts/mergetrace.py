@@ -4,13 +4,18 @@
 It adds what is done for each trace by itself: checking, statistics, Parquet; here, or by the workers of a Dask cluster.
 """
 
-import json
-import os
-import re
-import shutil
-import subprocess
-import sys
-import tempfile
+import signal
+
+if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # until the command itself sees to it
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+import json  # noqa: E402
+import os  # noqa: E402
+import re  # noqa: E402
+import shutil  # noqa: E402
+import subprocess  # noqa: E402
+import sys  # noqa: E402
+import tempfile  # noqa: E402
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 PLACES = ("../bin", "../../../bin", "../build/merge")  # installed, beside a build
@@ -154,8 +159,10 @@ class Work:
         if self.args.statistics == "-":
             sys.stdout.write(text)
             return
+        if os.path.lexists(self.args.statistics):
+            fail(f"{self.args.statistics}: is there already")
         try:
-            with open(self.args.statistics, "x") as file:
+            with running.written(self.args.statistics, "w") as file:
                 file.write(text)
         except OSError as error:
             fail(f"{self.args.statistics}: {error.strerror}")
@@ -220,16 +227,16 @@ def by_rank(args):
 
 
 def main():
-    global ranks, trace, workers
+    global ranks, running, trace, workers
     find_package()
     args = arguments()
     output = args.outputFile or ("" if args.by_rank else "unitrace.all.json")
     merger = find_merger() if output or args.parquet else None
     status = 0
     if args.by_rank:
-        from xstrace import ranks, trace, workers
+        from xstrace import ranks, running, trace, workers
 
-        status = by_rank(args)
+        status = running.command("mergetrace.py", FAILED)(lambda _: by_rank(args))()
     if not output:
         return status
     more = ["--no-clock-sync"] if args.no_clock_sync else []

@@ -2,8 +2,11 @@
 """Runs xstrace.roofline: the package lies in ../python/ or, installed, beside this file or in ../share/xstrace/."""
 
 import os
+import signal
 import sys
 
+if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # until the command itself sees to it
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 here = os.path.dirname(os.path.realpath(__file__))
 for place in (here, os.path.join(here, "..", "share", "xstrace"), os.path.join(here, "..", "python")):
     if os.path.exists(os.path.join(place, "xstrace", "__init__.py")):

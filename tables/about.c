@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "annotations.h"
 #include "sweep.h"
 
 static void put_string(struct xt_table *table, unsigned column, const char *string)
@@ -16,6 +17,25 @@ static void put_text(struct xt_table *table, unsigned column, const char *text)
 {
 	if (text && text[0])
 		xt_put_text(table, column, text, strlen(text));
+}
+
+/* A file's name may be any bytes, a table's texts are UTF-8. */
+static void put_path(struct xt_table *table, const char *path)
+{
+	struct xf_proto made = { 0 };
+	char *text, *repaired;
+
+	xt_json_string(&made, path, strlen(path));
+	text = xf_keep((struct xf_text){ made.data, made.length });
+	repaired = text ? malloc(xf_repaired_length(text, made.length)) : NULL;
+	if (repaired)
+		xt_put_string(table, XT_TRACE_PATH,
+			      (struct xf_text){ repaired,
+						(size_t)(xf_repair(repaired, text, made.length) -
+							 repaired) });
+	free(repaired);
+	free(text);
+	free(made.data);
 }
 
 static void put_known(struct xt_table *table, unsigned column, int64_t value)
@@ -148,7 +168,7 @@ static void tell_trace(struct xt_trace *trace, struct xt_table *table)
 	bool complete = !r->cut && !r->left_out && !r->error && !r->source.error &&
 			trace->lost <= 0 && (!trace->is_own || trace->has_end);
 
-	xt_put_text(table, XT_TRACE_PATH, trace->path, strlen(trace->path));
+	put_path(table, trace->path);
 	put_text(table, XT_TRACE_TOOL, trace->tool);
 	put_text(table, XT_TRACE_VERSION, trace->version);
 	put_text(table, XT_TRACE_HOST, trace->host);

@@ -3,6 +3,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -203,6 +204,7 @@ int main(int argc, char **argv)
 
 	if (result)
 		return result - 1;
+	(void)signal(SIGXFSZ, SIG_IGN); /* a file that grows too large is an error, and said */
 	directory = open_directory(options.output);
 	if (directory < 0)
 		return fail(options.output, xm_reason(directory));

@@ -121,7 +121,7 @@ static const char *remember(struct packets *p, unsigned kind, struct xt_message 
 	p->name.length = 0;
 	xt_json_string(&p->name, text.data, text.n);
 	made = proper(p, &p->name);
-	copy = strndup(made.p, made.n);
+	copy = xf_keep(made);
 	if (!copy)
 		return "out of memory";
 	p->used += made.n - texts->list[number].n;
@@ -235,7 +235,7 @@ static const char *take_counter(struct packets *p, uint64_t uuid, uint64_t paren
 	xt_json_string(&p->name, name->data ? name->data : "", name->n);
 	made = proper(p, &p->name);
 	free(place->counter);
-	place->counter = strndup(made.p, made.n);
+	place->counter = xf_keep(made);
 	p->used += made.n;
 	return place->counter ? NULL : "out of memory";
 }
@@ -335,13 +335,14 @@ static const char *take_field(struct packets *p, const struct xt_wire *field,
 static bool is_own(struct packets *p, const struct xf_event *event)
 {
 	struct xf_text key, value;
-	const char *at = xf_first(event->args), *end = event->args.p + event->args.n;
+	const char *at = xf_first(event->args);
 	bool is_trace = xf_is(event->name, "\"xstrace::trace\""),
 	     is_end = xf_is(event->name, "\"xstrace::end\"");
 
 	if (event->cat.p || (!is_trace && !is_end && !xf_is(event->name, "\"xstrace::process\"")))
 		return false;
-	while ((is_trace || is_end) && event->args.n && xf_member(&at, end, &key, &value))
+	while ((is_trace || is_end) && event->args.n &&
+	       xf_member(&at, event->args.p + event->args.n, &key, &value))
 		xt_take_member(p->trace, key, value);
 	return true;
 }

@@ -79,7 +79,7 @@ static void keep(char **field, struct xf_text string)
 
 	if (!xf_is_string(string) || string.n > LONGEST_NAME)
 		return;
-	copy = strndup(string.p, string.n);
+	copy = xf_keep(string);
 	if (!copy)
 		return;
 	free(*field);

@@ -20,7 +20,7 @@ static void keep(struct xt_trace *trace, struct xf_text of, struct xf_text key,
 		return;
 	trace->said_bytes += of.n + key.n + value.n + sizeof(*said);
 	said->key = malloc(of.n + key.n + 2);
-	said->value = strndup(value.p, value.n);
+	said->value = xf_keep(value);
 	if (!said->key || !said->value) {
 		free(said->key);
 		free(said->value);

@@ -90,11 +90,13 @@ def test_a_full_backlog_costs_little(xstrace):
         run.check_expected()
         return run.seconds
 
-    for _ in range(3):  # others may have the processors
-        without, full = seconds("--backlog 0"), seconds("--backlog 1M")
-        if full < 3 * without:
+    without, full = [], []
+    for _ in range(6):  # others may have the processors
+        without.append(seconds("--backlog 0"))
+        full.append(seconds("--backlog 1M"))
+        if min(full) < 3 * min(without):
             return
-    pytest.fail(f"{full:.2f} s, and {without:.2f} s without a backlog")
+    pytest.fail(f"{min(full):.2f} s, and {min(without):.2f} s without a backlog")
 
 
 @pytest.mark.parametrize("twice", [False, True])
@@ -121,7 +123,9 @@ def rings_told(run, app, done):
     """How many rings the trace counts as corrupt; --recover, which is `done`, told of as many."""
     assert done.returncode == 0, done.stderr
     rings = run.collect().trace.other.get("corrupt_rings", 0)
-    told = f"[WARNING] {rings} ring{'s' * (rings != 1)} of process {app} (itt_stress) {'was' if rings == 1 else 'were'} not as they should be"
+    told = (
+        f"[WARNING] {rings} ring{'s' * (rings != 1)} of process {app} (itt_stress) {'was' if rings == 1 else 'were'} not as they should be"
+    )
     assert (told in done.stderr) == (rings > 0), done.stderr
     return rings
 
@@ -327,7 +331,9 @@ def test_a_spoilt_spool_is_told(xstrace, how):
         for file in left:
             file.unlink()
         if how not in ("cut", "scribbled"):
-            assert re.search(r"\[WARNING\] \S+/\.xstrace-backlog-\S+, with records that were still to be written: ", done.stderr), done.stderr
+            assert re.search(r"\[WARNING\] \S+/\.xstrace-backlog-\S+, with records that were still to be written: ", done.stderr), (
+                done.stderr
+            )
         return rings_told(run, app, done)
 
     assert any(rings() for _ in ATTEMPTS)

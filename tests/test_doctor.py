@@ -211,6 +211,14 @@ def test_what_programs_link_or_may_open(tmp_path):
     assert one.status == 1 and "libgone.so" in one.row("program", "libraries")["text"]
 
 
+def test_no_program_is_run_that_a_file_calls_its_loader(tmp_path):
+    loader = tmp_path / "ld-evil.so"
+    loader.write_text(f"#!/bin/sh\ntouch {tmp_path}/run\n")
+    loader.chmod(0o777)
+    asks = compile_c(tmp_path / "asks", "int main(void) { return 0; }", f"-Wl,--dynamic-linker={loader}")
+    assert Doctor(asks).status in (0, 1) and not (tmp_path / "run").exists()
+
+
 def setuid(path):
     shutil.copy(shutil.which("true"), path)
     os.chown(path, 65534, -1)

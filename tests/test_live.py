@@ -324,6 +324,13 @@ def test_export_at_a_port(xstrace):
     assert url.startswith("http://127.0.0.1:")
     with pytest.raises(urllib.error.HTTPError):
         fetch(url.removesuffix("metrics"))
+    # a name that leads here from elsewhere is none of ours
+    for host in ("evil.example", "127.0.0.1.evil.example:9400"):
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            fetch(urllib.request.Request(url, headers={"Host": host}))
+        assert refused.value.code == 403
+    for host in ("localhost:1", "[::1]:1", "127.0.0.5"):
+        assert "xstrace_up" in fetch(urllib.request.Request(url, headers={"Host": host}))
     watched.run.process.stdin.close()
     run = watched.run.finish()
     assert run.status == 0

@@ -7,8 +7,10 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import urllib.error
 import urllib.request
+from pathlib import Path
 
 import pytest
 
@@ -76,18 +78,24 @@ def test_online_it_serves_one_file_once(tmp_path):
         assert opened.process.wait(20) == 0
 
 
-def test_links_of_reports_lead_to_it(tmp_path):
-    """--keep: under its own name, again and again, but only what everybody may read."""
-    (tmp_path / "a b.json").write_bytes(TEXT)
-    with Opened("--online", "--keep", tmp_path / "a b.json") as opened:
-        for _ in range(2):
-            body, headers = get(HERE + "/a%20b.json", Origin="https://ui.perfetto.dev")
-            assert body == TEXT and headers["Access-Control-Allow-Origin"] == "https://ui.perfetto.dev"
-        assert get(HERE + "/a%20b.json", Origin="https://evil.example")[1]["Access-Control-Allow-Origin"] == "https://ui.perfetto.dev"
-        assert opened.process.poll() is None
-    (tmp_path / "a b.json").chmod(0o600)
-    with Opened("--online", "--keep", tmp_path / "a b.json") as opened:
-        assert refused(HERE + "/a%20b.json") == 404 and get(opened.trace)[0] == TEXT
+def test_links_of_reports_lead_to_it():
+    """--keep: under its own name, again and again, but only what everybody may read, and can come to."""
+    with tempfile.TemporaryDirectory() as place:
+        path = Path(place) / "a b.json"
+        path.write_bytes(TEXT)
+        path.chmod(0o644)
+        path.parent.chmod(0o755)
+        with Opened("--online", "--keep", path) as opened:
+            for _ in range(2):
+                body, headers = get(HERE + "/a%20b.json", Origin="https://ui.perfetto.dev")
+                assert body == TEXT and headers["Access-Control-Allow-Origin"] == "https://ui.perfetto.dev"
+            assert get(HERE + "/a%20b.json", Origin="https://evil.example")[1]["Access-Control-Allow-Origin"] == "https://ui.perfetto.dev"
+            assert opened.process.poll() is None
+        for file_mode, mode in ((0o600, 0o755), (0o644, 0o750)):
+            path.chmod(file_mode)
+            path.parent.chmod(mode)
+            with Opened("--online", "--keep", path) as opened:
+                assert refused(HERE + "/a%20b.json") == 404 and get(opened.trace)[0] == TEXT
 
 
 def test_zstd_is_unpacked(tmp_path):

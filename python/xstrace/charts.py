@@ -9,6 +9,8 @@ import html
 import importlib
 import textwrap
 
+from .running import written
+
 LINES = 72  # of text, on a page
 WIDTH = 130
 LABELS = 40  # on an axis; more cannot be read
@@ -40,7 +42,7 @@ def put(pages, path):
     """
     if str(path).lower().endswith((".html", ".htm")):
         text = page(pages)
-        with open(path, "w", encoding="utf-8") as file:
+        with written(path, "w", encoding="utf-8", errors="replace") as file:
             file.write(text)
     else:
         _put_pdf(pages, path)
@@ -117,7 +119,7 @@ def _put_pdf(pages, path):
     matplotlib = _need("matplotlib", "pdf")
     matplotlib.use("pdf")  # no display
     plots, document = _need("matplotlib.pyplot", "pdf"), _need("matplotlib.backends.backend_pdf", "pdf")
-    with document.PdfPages(path) as pdf:
+    with written(path) as file, document.PdfPages(file) as pdf:
         for one in pages:
             for figure in [_figure(plots, one)] if isinstance(one, Chart) else _text(plots, one):
                 pdf.savefig(figure)

@@ -16,8 +16,9 @@ import json
 import sys
 from array import array
 
-from .cli import Parser, behave_like_a_filter, interruptible, microseconds, printable, put, said, say_unusable
+from .cli import Parser, microseconds, printable, put, said, say_unusable
 from .intervals import Intervals
+from .running import command
 from .source import ZSTD_WINDOW
 from .trace import TraceError, events_of, open_trace
 
@@ -511,13 +512,12 @@ EXAMPLE = """examples:
 Exit status: 0 all is well, 1 problems, 2 a file could not be used."""
 
 
+@command(COMMAND)
 def main(argv=None):
     """The command. argv: list of str, default the process's own. Returns the exit status."""
     from . import many
     from .workers import Unavailable
 
-    if argv is None:
-        behave_like_a_filter()
     parser = Parser(
         prog=COMMAND,
         description="Proves that no viewer can misread a trace (xstrace's, or another tool's).",
@@ -534,15 +534,14 @@ def main(argv=None):
         parser.error("-o needs --repair and one FILE")
     said_of = []
     try:
-        with interruptible():
-            arguments = (options.output, options.zstd_window) if options.repair else (options.strict, options.zstd_window)
-            for path, verdict, error in many.each(options, _repaired if options.repair else _checked, *arguments):
-                if error:
-                    say_unusable(COMMAND, getattr(error, "filename", None) or path, error)
-                    verdict = {"path": path, "error": said(getattr(error, "strerror", None) or error)}
-                elif not options.json:
-                    put(COMMAND, _lines(verdict))
-                said_of.append({key: value for key, value in verdict.items() if options.json or key in ("error", "problems")})
+        arguments = (options.output, options.zstd_window) if options.repair else (options.strict, options.zstd_window)
+        for path, verdict, error in many.each(options, _repaired if options.repair else _checked, *arguments):
+            if error:
+                say_unusable(COMMAND, getattr(error, "filename", None) or path, error)
+                verdict = {"path": path, "error": said(getattr(error, "strerror", None) or error)}
+            elif not options.json:
+                put(COMMAND, _lines(verdict))
+            said_of.append({key: value for key, value in verdict.items() if options.json or key in ("error", "problems")})
     except (TraceError, Unavailable) as error:
         print(f"{COMMAND}: {said(error)}", file=sys.stderr)
         return 2

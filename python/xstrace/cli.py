@@ -1,56 +1,29 @@
-"""What the commands share: signals, and text that is safe to print."""
+"""What the commands share: options, and text that is safe to print."""
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import difflib
 import os
 import re
-import signal
 import sys
 import unicodedata
 
-from . import source
+from .running import discard_output
 from .source import ZSTD_WINDOW, ZSTD_WINDOWS
 
 SAID = 300  # characters of what a file says, in a message
-
-
-def behave_like_a_filter():
-    """Ends quietly on Ctrl-C and when nobody reads the output, as the tools of the system do; shows bars where much is read."""
-    source.is_shown = True
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else: ignored, under nohup
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-    if hasattr(signal, "SIGPIPE"):
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    for stream in (sys.stdout, sys.stderr):
-        if stream:  # None, when the caller closed the descriptor
-            stream.reconfigure(errors="backslashreplace")
-
-
-@contextlib.contextmanager
-def interruptible():
-    """Within it Ctrl-C lets `with` and `finally` do what they must, and then ends the process as it would have."""
-    before = signal.getsignal(signal.SIGINT)
-    if before is signal.SIG_DFL:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        yield
-    except KeyboardInterrupt:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-        os.kill(os.getpid(), signal.SIGINT)
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def put(command, lines):
     """Writes the lines (a list of str) to stdout; where that fails, says so and exits with 2."""
     try:
         print("\n".join(lines), flush=True)
+    except BrokenPipeError:
+        raise
     except OSError as error:
         print(f"{command}: cannot write: {error.strerror}", file=sys.stderr)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left in the buffer
+        discard_output()
         sys.exit(2)
 
 
@@ -97,40 +70,30 @@ def add_zstd_window(parser):
     )
 
 
-def add_memory_limit(parser):
-    """The option --memory-limit."""
-    parser.add_argument(
-        "--memory-limit",
-        type=_memory,
-        default=1 << 30,
-        metavar="BYTES",
-        help="use about so much memory (suffixes K, M, G; default 1G)",
-    )
+def add_memory_limit(parser, default="1G", of="use about so much memory"):
+    """The option --memory-limit. default: str. of: what it bounds."""
+    told = f"{of} (suffixes K, M, G, T; default {default})"
+    parser.add_argument("--memory-limit", type=_memory, default=default, metavar="BYTES", help=told)
 
 
 def _memory(text):
-    match = re.fullmatch(r"(\d{1,12})([KMG]?)", text)
-    size = int(match[1]) << {"": 0, "K": 10, "M": 20, "G": 30}[match[2]] if match else 0
+    size = _size(text)
     if size < 64 << 20:
         raise argparse.ArgumentTypeError(f"takes bytes from 64M on, not '{printable(text)}'")
     return size
 
 
 def _window(text):
-    match = re.fullmatch(r"(\d{1,12})([KMG]?)", text)
-    size = int(match[1]) << {"": 0, "K": 10, "M": 20, "G": 30}[match[2]] if match else 0
+    size = _size(text)
     if not ZSTD_WINDOWS[0] <= size <= ZSTD_WINDOWS[1]:
         raise argparse.ArgumentTypeError(f"takes bytes from 1K to 2G, not '{printable(text)}'")
     return size
 
 
-def memory_size(text):
-    """The type of an option that takes bytes of memory: at least 64M."""
-    match = re.fullmatch(r"(\d{1,12})([KMGT]?)B?", text)
-    size = int(match[1]) << {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}[match[2]] if match else 0
-    if size < 64 << 20:
-        raise argparse.ArgumentTypeError(f"takes bytes from 64M on, not '{printable(text)}'")
-    return size
+def _size(text):
+    """Bytes; 0: it is no size."""
+    match = re.fullmatch(r"(\d{1,12})([KMGT]?)B?", text, re.ASCII)
+    return int(match[1]) << {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}[match[2]] if match else 0
 
 
 def said(text):

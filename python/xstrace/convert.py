@@ -20,6 +20,7 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
 from .cli import printable
+from .running import program
 from .source import ZSTD_WINDOW, TraceError
 
 FORMAT = 1  # of the tables: other ones are made when it changes
@@ -27,7 +28,6 @@ ENDINGS = (".json", ".json.zst", ".json.gz", ".pftrace", ".pftrace.zst", ".pftra
 SUFFIX = ".tables"
 FAILED = 125
 LEAST_MEMORY = 32 << 20
-LEVELS = 4  # from <environment>/lib/python3.11/site-packages/xstrace up to the environment
 
 
 class NoTables(TraceError):
@@ -35,6 +35,7 @@ class NoTables(TraceError):
 
 
 _preferred = None
+_running = set()  # of Popen: when the command is ended, they are
 
 
 def prefer(path):
@@ -47,18 +48,9 @@ def find_converter():
     """The path of xstrace-tables. Raises NoTables where there is none."""
     if _preferred:
         return _preferred
-    name = "xstrace-tables"
-    here = os.path.dirname(os.path.realpath(__file__))
-    above = here
-    for _ in range(LEVELS):
-        above = os.path.dirname(above)
-        for place in ("bin", "build/tables"):
-            path = os.path.join(above, place, name)
-            if os.access(path, os.X_OK):
-                return path
-    path = shutil.which(name)
+    path = program("xstrace-tables", ("bin", "build/tables"))
     if path is None:
-        raise NoTables(f"{name} was not found: build it (ninja -C build), or put it into PATH")
+        raise NoTables("xstrace-tables was not found: build it (ninja -C build), or put it into PATH")
     return path
 
 
@@ -141,7 +133,13 @@ def convert_all(found, cache=True, memory_limit=512 << 20, zstd_window=ZSTD_WIND
         yield from map(one, (path for path, _ in found))
         return
     with ThreadPoolExecutor(workers) as pool:
-        yield from pool.map(one, (path for path, _ in found))
+        try:
+            yield from pool.map(one, (path for path, _ in found))
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for child in list(_running):
+                child.kill()
+            raise
 
 
 def convert(path, cache=True, memory_limit=512 << 20, zstd_window=ZSTD_WINDOW, threads=None):
@@ -169,14 +167,20 @@ def convert(path, cache=True, memory_limit=512 << 20, zstd_window=ZSTD_WINDOW, t
 
 
 def _places(path):
+    """Where tables can lie. DuckDB knows names in UTF-8 alone."""
     real = os.path.realpath(path)
-    parent = os.path.dirname(real)
-    with contextlib.suppress(OSError):
-        if _is_safe(os.stat(parent)):
-            yield real + SUFFIX
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    places = [real + SUFFIX]
     if os.path.isabs(cache):
-        yield os.path.join(cache, "xstrace", hashlib.sha256(os.fsencode(real)).hexdigest()[:32] + SUFFIX)
+        places.append(os.path.join(cache, "xstrace", hashlib.sha256(os.fsencode(real)).hexdigest()[:32] + SUFFIX))
+    return [place for place in places if _is_utf8(place)]
+
+
+def _is_utf8(path):
+    try:
+        return bool(path.encode())
+    except UnicodeEncodeError:
+        return False
 
 
 def _is_safe(status):
@@ -186,8 +190,11 @@ def _is_safe(status):
 
 
 def _own_directory(path):
-    """Makes the directory if need be. Raises OSError where it is not ours alone."""
-    os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+    """Makes the directory if need be. Raises OSError where it is not ours alone, or others could put another one in its place."""
+    parent = os.path.dirname(path)
+    os.makedirs(parent, 0o700, exist_ok=True)
+    if not _is_safe(os.stat(parent)):
+        raise PermissionError(f"{parent} is open to others")
     with contextlib.suppress(FileExistsError):
         os.mkdir(path, 0o700)
     status = os.lstat(path)
@@ -196,7 +203,7 @@ def _own_directory(path):
 
 
 def _key(status):
-    told = (FORMAT, status.st_size, status.st_mtime_ns, status.st_ino, status.st_dev)
+    told = (FORMAT, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_dev)
     return hashlib.sha256(repr(told).encode()).hexdigest()[:24]
 
 
@@ -281,15 +288,25 @@ def _run(path, directory, memory_limit, zstd_window, threads):
     if sys.stderr and sys.stderr.isatty():
         shown = [os.dup(sys.stderr.fileno())]
         command += ["--progress", str(shown[0])]
+    pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
     try:
-        done = subprocess.run([*command, "-o", directory, "--", path], stdin=subprocess.DEVNULL, capture_output=True, pass_fds=shown)
+        child = subprocess.Popen([*command, "-o", directory, "--", path], stdin=nothing, stdout=nothing, stderr=pipe, pass_fds=shown)
     except (OSError, ValueError) as error:
         raise NoTables(f"{printable(path)}: {getattr(error, 'strerror', None) or error}") from None
     finally:
         for one in shown:
             os.close(one)
-    said = [line.removeprefix("xstrace-tables: ") for line in done.stderr.decode(errors="replace").splitlines()]
-    if done.returncode not in (0, 1):
-        ended = f"xstrace-tables ended with status {done.returncode}"
+    with child:
+        _running.add(child)
+        try:
+            text = child.communicate()[1]
+        except BaseException:
+            child.kill()
+            raise
+        finally:
+            _running.discard(child)
+    said = [line.removeprefix("xstrace-tables: ") for line in text.decode(errors="replace").splitlines()]
+    if child.returncode not in (0, 1):
+        ended = f"xstrace-tables ended with status {child.returncode}"
         raise NoTables(said[-1] if said else f"{printable(path)}: {ended}")
-    return done.returncode, said
+    return child.returncode, said

@@ -15,6 +15,7 @@ from .diff_rows import compare
 from .diff_rules import Misuse, judge, parse
 from .diff_stats import holm
 from .many import shown
+from .running import command, written
 from .source import ZSTD_WINDOW, TraceError
 from .workers import Unavailable, workers
 
@@ -130,7 +131,7 @@ def _run(options):
         say=_tell,
     )
     if options.junit:
-        with open(options.junit, "wb") as file:
+        with written(options.junit) as file:
             file.write(diff_out.junit_of(result))
     lines = [json.dumps(diff_out.json_of(result), indent=1)] if options.json else list(diff_out.text_of(result, max(options.top, 0)))
     annotations = list(diff_out.github_of(result)) if options.github else []
@@ -140,18 +141,12 @@ def _run(options):
     return result.status
 
 
+@command(COMMAND)
 def main(argv=None):
     """The command. argv: list of str, default the process's own. Returns the exit status."""
-    for stream in (sys.stdout, sys.stderr):
-        if stream:
-            stream.reconfigure(errors="backslashreplace")
     options = _parser().parse_args(argv)
     try:
         return _run(options)
     except (Misuse, TraceError, Unavailable) as error:
         _tell(error)
-    except OSError as error:
-        _tell(f"{error.filename or 'cannot read or write'}: {error.strerror or error}")
-    except KeyboardInterrupt:
-        return 130
     return 2

@@ -23,6 +23,7 @@ from array import array
 from collections import Counter
 
 from .cli import said
+from .running import opened
 
 DEVICE_MAX = 10**9
 BANNER = re.compile(r"=== Device #(\d{1,9}) Metrics ===")
@@ -97,7 +98,7 @@ def load(path):
 
     Raises OSError where it cannot be read, MetricsError where it is no file of metrics or is damaged.
     """
-    with open(path, encoding="utf-8", errors="backslashreplace", newline="") as file:
+    with opened(path, encoding="utf-8", errors="backslashreplace", newline="") as file:
         reader = _Reader()
         for number, line in enumerate(_lines_of(file), 1):
             reader.read(number, line)

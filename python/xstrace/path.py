@@ -6,7 +6,8 @@ import argparse
 import json
 import sys
 
-from .cli import Parser, behave_like_a_filter, memory_size, printable, put, said
+from .cli import Parser, add_memory_limit, printable, put, said
+from .running import command
 from .source import ZSTD_WINDOW, TraceError
 from .tables import explained
 from .workers import Unavailable
@@ -94,9 +95,7 @@ def _options(argv):
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
     parser.add_argument("--top", type=_count, default=12, metavar="N", help="rows of each table (default 12)")
     parser.add_argument("--scheduler", metavar="ADDRESS", help="of a Dask cluster whose workers convert the traces, where they are")
-    parser.add_argument(
-        "--memory-limit", type=memory_size, default=1 << 30, metavar="BYTES", help="of the database, about (suffixes K, M, G; default 1G)"
-    )
+    add_memory_limit(parser)
     return parser.parse_args(argv)
 
 
@@ -106,10 +105,9 @@ def _count(text):
     return int(text)
 
 
+@command("xstrace-path")
 def main(argv=None):
     """The command. argv: list of str, default the process's own. Returns the exit status."""
-    if argv is None:
-        behave_like_a_filter()
     options = _options(argv)
     try:
         if options.scheduler:
@@ -123,6 +121,8 @@ def main(argv=None):
 
                 with explained():
                     draw(tables.paths, options.output, graph, found, tables)
+    except BrokenPipeError:
+        raise
     except (TraceError, Unavailable, OSError, MemoryError) as error:
         print(f"xstrace-path: {said(_reason(error, options.output))}", file=sys.stderr)
         return 2

@@ -5,20 +5,18 @@ Both speak in arrays of numbers of this machine: what is asked and found stands 
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
 import threading
 from dataclasses import dataclass
 
 import numpy as np
 
+from .running import program
 from .source import TraceError
 
 QUESTION, ANSWER = 0x3161506572727378, 0x3261506572727378
 NONE = 0xFFFFFFFF
 PLACES = ("build/replay", "lib/xstrace")  # of a checkout, of what is installed
-LEVELS = 4  # from <environment>/lib/python3.11/site-packages/xstrace up to the environment
 STEP = np.dtype([("begin", "i8"), ("end", "i8"), ("slice", "u4"), ("track", "u4"), ("before", "u4"), ("category", "u4")])
 HALF = np.dtype([("name", "u4"), ("category", "u4"), ("share", "i8"), ("end", "i8")])
 WAIT = np.dtype([("who", "u4"), ("whom", "u4"), ("count", "u8"), ("time", "i8")])
@@ -103,14 +101,7 @@ def ask(graph, rules, scenarios, halves):
 
 
 def _program():
-    above = os.path.dirname(os.path.realpath(__file__))
-    for _ in range(LEVELS):
-        above = os.path.dirname(above)
-        for place in PLACES:
-            path = os.path.join(above, place, "xstrace-replay")
-            if os.access(path, os.X_OK):
-                return path
-    path = shutil.which("xstrace-replay")
+    path = program("xstrace-replay", PLACES)
     if not path:
         raise ReplayError("xstrace-replay was not found: build it (ninja -C build), or put it into PATH")
     return path

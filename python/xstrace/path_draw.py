@@ -12,6 +12,7 @@ from .path_graph import CATEGORIES
 from .path_report import kind_of, names_of
 from .pftrace import Packets, is_perfetto, threads_in
 from .pfwrite import NewPackets, framed
+from .running import written
 from .source import Source, TraceError
 
 TRACK = "Critical path"
@@ -55,26 +56,12 @@ def _draw(path, output, chain):
     if os.path.exists(output) and os.path.samefile(path, output):
         raise TraceError(f"{output} is the trace itself: the copy needs another name")
     source = Source(path)
-    is_new = not os.path.exists(output) or os.path.isfile(output)
-    unfinished = f"{output}.{os.getpid()}" if is_new else output  # a pipe or a device is written as it is
     try:
         into = _into_packets if is_perfetto(source.peek()) else _into_json
-        with _create(unfinished, output) as out:
+        with written(output) as out:
             into(source, out, chain)
-        if is_new:
-            os.replace(unfinished, output)
     finally:
         source.close()
-        if is_new and os.path.exists(unfinished):
-            os.unlink(unfinished)
-
-
-def _create(unfinished, output):
-    try:
-        return open(unfinished, "wb")
-    except OSError as error:
-        error.filename = output  # the name that people know
-        raise
 
 
 # ---- JSON ----

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import sys
 
 from . import answers, library
@@ -44,6 +45,7 @@ class Prompt:
 
     def run(self):
         """The exit status."""
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # of the line, or of the query: it ends nothing else
         print(f"{len(self.tables.paths)} trace{'s' * (len(self.tables.paths) != 1)}; .help says what can be asked")
         with _history(self._complete):
             while True:

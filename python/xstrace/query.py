@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import re
 import sys
 
 from . import answers, cli, library
-from .cli import add_zstd_window, memory_size, printable, said
+from .cli import add_memory_limit, add_zstd_window, printable, said
 from .convert import NoTables
+from .running import command, opened, written
 from .source import TraceError
 from .tables import TABLES, VIEWS, open as open_tables
 
@@ -61,9 +63,7 @@ def _parser():
     parser.add_argument("--reduce", metavar="SQL", help="ask QUERY of each trace by itself, then this of all answers: of the table mapped")
     parser.add_argument("--processes", type=_processes, metavar="N", help="ask the traces by so many processes at a time")
     parser.add_argument("--scheduler", metavar="ADDRESS", help="ask the traces by the workers of this Dask cluster, where they are")
-    parser.add_argument(
-        "--memory-limit", type=memory_size, default=1 << 30, metavar="BYTES", help="use about so much memory (suffixes K, M, G; default 1G)"
-    )
+    add_memory_limit(parser)
     parser.add_argument("--no-cache", action="store_true", help="do not keep the tables that are made of a trace, nor use kept ones")
     add_zstd_window(parser)
     return parser
@@ -81,7 +81,7 @@ def _split(args):
     query = None
     if args.file:
         try:
-            with open(args.file, encoding="utf-8") as file:
+            with opened(args.file, encoding="utf-8") as file:
                 query = file.read()
         except (OSError, ValueError) as error:
             raise Failed(f"{printable(args.file)}: {getattr(error, 'strerror', None) or 'no text in UTF-8'}") from None
@@ -170,39 +170,26 @@ def say_missing(tables):
     return 1 if tables.missing else 0
 
 
-class output_of:
+def output_of(path, form):
     """Where the answer goes: stdout, or a file; a context manager. Raises CannotWrite for bytes on a terminal."""
-
-    def __init__(self, path, form):
-        self._path = path
-        if not path:
-            answers.refuse_terminal(form, sys.stdout.buffer)
-
-    def __enter__(self):
-        self._file = open(self._path, "wb") if self._path else None
-        return self._file or sys.stdout.buffer
-
-    def __exit__(self, *unused):
-        if self._file:
-            self._file.close()
+    if path:
+        return written(path)
+    answers.refuse_terminal(form, sys.stdout.buffer)
+    return contextlib.nullcontext(sys.stdout.buffer)
 
 
+@command(COMMAND)
 def main(argv=None):
     """The exit status."""
-    for stream in (sys.stdout, sys.stderr):
-        if stream:
-            stream.reconfigure(errors="backslashreplace")
     try:
         return _run(_parser().parse_args(argv))
     except (Failed, TraceError, answers.CannotWrite) as error:
         print(f"{COMMAND}: {printable(str(error))}", file=sys.stderr)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left in the buffer
-        return 141  # as a program that SIGPIPE has ended
+        raise
     except OSError as error:
-        print(f"{COMMAND}: cannot write: {error.strerror or error}", file=sys.stderr)
-    except KeyboardInterrupt:
-        return 130
+        where = f"{printable(error.filename)}: " if error.filename else ""
+        print(f"{COMMAND}: {where}cannot write: {error.strerror or error}", file=sys.stderr)
     return 2
 
 

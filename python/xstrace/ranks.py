@@ -13,6 +13,7 @@ import os
 
 from .check import check_trace
 from .cli import microseconds
+from .running import written
 from .trace import TraceError, events_of, open_trace
 
 NAMES = ("*.json", "*.json.zst", "*.json.gz")
@@ -104,27 +105,20 @@ def to_parquet(path, target, clock):
     if os.path.exists(target):
         raise FileExistsError(f"{target} is there already")
     rows = 0
-    unfinished = f"{target}.{os.getpid()}"
     os.makedirs(os.path.dirname(target), exist_ok=True)
-    try:
-        with open_trace(path) as trace, parquet.ParquetWriter(unfinished, schema, compression="zstd") as out:
-            group = []
-            about = _about(trace)
-            for event in events_of(trace):
-                if event.get("ph") == "M":
-                    continue
-                group.append(_row(event, about, trace.base_ns or 0, clock))
-                if len(group) == ROWS:
-                    out.write_table(arrow.Table.from_pylist(group, schema))
-                    rows += len(group)
-                    group = []
-            out.write_table(arrow.Table.from_pylist(group, schema))
-            rows += len(group)
-        os.rename(unfinished, target)
-    except BaseException:
-        if os.path.exists(unfinished):
-            os.unlink(unfinished)
-        raise
+    with open_trace(path) as trace, written(target) as file, parquet.ParquetWriter(file, schema, compression="zstd") as out:
+        group = []
+        about = _about(trace)
+        for event in events_of(trace):
+            if event.get("ph") == "M":
+                continue
+            group.append(_row(event, about, trace.base_ns or 0, clock))
+            if len(group) == ROWS:
+                out.write_table(arrow.Table.from_pylist(group, schema))
+                rows += len(group)
+                group = []
+        out.write_table(arrow.Table.from_pylist(group, schema))
+        rows += len(group)
     return rows
 
 

@@ -201,10 +201,11 @@ class _Writer:
             other = {"end": "unknown"}
             if not trace.truncated:
                 changes.add("there is no otherData: the end is unknown")
-        if other is not None:
-            behind["otherData"] = other
         if changes.count or trace.damaged:
             behind["repaired"] = True
+        if other is not None:  # the last one, as it is when this is repaired once more
+            behind.pop("otherData", None)
+            behind["otherData"] = other
         members = "".join(f",{serialized(key)}:{serialized(value)}" for key, value in behind.items())
         self.out.put(text + "]" + members + "}\n")
         if (other or {}).get("lost"):

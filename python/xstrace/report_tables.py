@@ -19,6 +19,7 @@ import tempfile
 from . import many
 from .check import DEVICE_CATEGORIES
 from .cli import said
+from .running import opened
 from .source import TraceError
 from .trace import events_of, open_trace
 from .workers import workers
@@ -35,6 +36,7 @@ SHAPE = re.compile(r"\[[^\[\]]*\]$")  # what a trace says of a kernel's shape, o
 COMMUNICATION = ("oneCCL::",)
 LONGEST = 1 << 20  # of a line in a report
 LARGEST_REPORT = 256 << 20
+LARGEST_MEMBER = 4 << 30  # of a tarball: it is unpacked beside it
 
 
 class Misuse(Exception):
@@ -88,6 +90,9 @@ def _members(place, warn):
                 source = tar.extractfile(member) if member.isfile() else None
                 if source is None:
                     continue
+                if member.size > LARGEST_MEMBER:
+                    warn(f"{place}: {member.name}: larger than {LARGEST_MEMBER >> 30} GiB; left out")
+                    continue
                 path = os.path.join(folder, "member")
                 with source, open(path, "wb") as copy:
                     shutil.copyfileobj(source, copy)
@@ -97,7 +102,7 @@ def _members(place, warn):
 
 
 def _readings(path):
-    with open(path, "rb") as file:
+    with opened(path, "rb") as file:
         head = file.read(4096)
     is_text = not head.startswith((b"\x28\xb5\x2f\xfd", b"\x1f\x8b", b"\n", b"\x0a")) or b"===" in head
     if is_text and not head.lstrip().startswith((b"{", b"[")):

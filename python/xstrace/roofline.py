@@ -32,8 +32,9 @@ import tempfile
 from typing import NamedTuple
 
 from .charts import ChartsError, figure, put
-from .cli import Parser, behave_like_a_filter, clip_middle, printable, said, say_unusable
+from .cli import Parser, clip_middle, printable, said, say_unusable
 from .metrics import NOT_A_SAMPLE, MetricsError, load, nearest
+from .running import command, opened
 
 COMMAND = "roofline.py"
 # their peaks and bandwidths in a device configuration
@@ -95,7 +96,7 @@ class Device:
 
     def __init__(self, path):
         found = {}
-        with open(path, encoding="utf-8", errors="replace", newline="") as file:
+        with opened(path, encoding="utf-8", errors="replace", newline="") as file:
             try:
                 for row in csv.reader(file, skipinitialspace=True):
                     if row and not row[0].startswith("#"):
@@ -324,9 +325,9 @@ def _options(argv):
     return options
 
 
+@command(COMMAND, 1)
 def main(argv=None):
     """The command: 0, or 1 when options or files are not as they must be."""
-    behave_like_a_filter()
     path = None
     try:
         options = _options(argv)

@@ -15,6 +15,8 @@ import sys
 import tempfile
 import zlib
 
+from .running import opened
+
 try:
     import zstandard
 except ImportError:
@@ -78,11 +80,8 @@ class Source:
         self._bar = None
         self._window = window
         self._first = b""
-        self._file = open(path, "rb")
+        self._file = opened(path, "rb")
         try:
-            mode = os.fstat(self._file.fileno()).st_mode
-            if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
-                raise TraceError("neither a file nor a pipe")
             self._bar = _bar_of(path, os.fstat(self._file.fileno()))
             head = self._file.read(PIECE)
             self._chunks = self._choose(head)

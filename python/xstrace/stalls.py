@@ -24,6 +24,7 @@ import subprocess
 
 from . import sass
 from .listing import Listing
+from .running import opened
 
 SBID = "SbidStall[Events]"
 # reasons whose cause can be found, and which sort of instructions that is
@@ -108,7 +109,7 @@ class Dump:
             self.functions |= dict.fromkeys({name, self._demangle(name)}, (path, lines))
 
     def _kernels_in(self, path):
-        with open(path, encoding="utf-8", errors="replace") as file:
+        with opened(path, encoding="utf-8", errors="replace") as file:
             for line in file:
                 if line.startswith("//.kernel"):
                     mangled = line.split()[1:2]
@@ -135,7 +136,7 @@ class Dump:
         path = self.paths.get(kernel) or self.paths.get(bare)
         if not path:
             return None
-        with open(path, encoding="utf-8", errors="replace") as file:
+        with opened(path, encoding="utf-8", errors="replace") as file:
             return IntelListing(path, file)
 
 

@@ -17,11 +17,12 @@ import sys
 from array import array
 
 from . import many
-from .cli import Parser, behave_like_a_filter, clip, clip_middle, clip_path, columns, printable, put, said, say_unusable
+from .cli import Parser, clip, clip_middle, clip_path, columns, printable, put, said, say_unusable
 from .convert import find_traces
 from .energy import Energy, as_csv, as_json, as_text
 from .intervals import Intervals
 from .overhead import OWN_ARGS, NetTimes, overhead_of
+from . import running
 from .source import ZSTD_WINDOW
 from .trace import TraceError, events_of, open_trace
 from .workers import Unavailable
@@ -505,10 +506,9 @@ def _parser():
     return parser
 
 
+@running.command("xstrace-summary")
 def main(argv=None):
     """The command. argv: list of str, default the process's own. Returns the exit status."""
-    if argv is None:
-        behave_like_a_filter()
     parser = _parser()
     options = parser.parse_args(argv)
     if options.csv and (options.json or not options.energy):

@@ -16,9 +16,10 @@ import urllib.parse
 import webbrowser
 
 from . import analyze
-from .cli import Parser, behave_like_a_filter, interruptible, printable, said, say_unusable
+from .cli import Parser, printable, said, say_unusable
 from .metrics import MetricsError, load
 from .repair import repair_trace
+from .running import command
 from .source import CHUNK, Source, TraceError
 from .trace import events_of, open_trace
 
@@ -159,9 +160,9 @@ def _check(options):
         raise Misuse(f"{options.shaderdump}: no directory")
 
 
+@command(COMMAND, 1)
 def main(argv=None):
     """The command: 0; 1 when options or files are not as they must be."""
-    behave_like_a_filter()
     parser = Parser(
         prog=COMMAND,
         description=f"Shows a trace in {PAGE}, then the metrics that its kernels link to.",
@@ -180,7 +181,7 @@ def main(argv=None):
     path = options.trace
     try:
         _check(options)
-        with interruptible(), _readable(path) as (plain, name, is_https):
+        with _readable(path) as (plain, name, is_https):
             path = options.metrics
             after = _metrics(options, is_https) if options.metrics else None
             path = options.trace

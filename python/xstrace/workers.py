@@ -12,14 +12,17 @@ import asyncio
 import concurrent.futures
 import ctypes
 import logging
+import multiprocessing
 import os
 import re
 import shutil
 import signal
 import socket
+import sys
 import tempfile
 
 from . import ranks, source
+from .running import ENDING, ended_by_signals
 
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 BATCH = 32  # calls in one task of a cluster
@@ -41,10 +44,16 @@ class _Processes:
         self._count = count or os.cpu_count()
 
     def __enter__(self):
-        self._pool = concurrent.futures.ProcessPoolExecutor(self._count, initializer=_end_with, initargs=(os.getpid(),))
+        try:
+            self._pool = concurrent.futures.ProcessPoolExecutor(self._count, initializer=_begin, initargs=(os.getpid(),))
+        except OSError as error:
+            raise _no_processes(error) from None
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, kind, *_):
+        if kind:  # nobody waits for what they still do
+            for child in multiprocessing.active_children():
+                child.terminate()
         self._pool.shutdown(cancel_futures=True)
 
     def find(self, places, names=ranks.NAMES):
@@ -52,18 +61,35 @@ class _Processes:
 
     def each(self, function, calls):
         """Calls function(path, ...) for each tuple in calls; yields (path, result, error) in that order, one of them None."""
-        futures = [(call[0], self._pool.submit(function, *call)) for call in calls]
+        try:
+            futures = [(call[0], self._pool.submit(_work, function, call)) for call in calls]
+        except OSError as error:
+            raise _no_processes(error) from None
         for path, future in futures:
             error = future.exception()
+            if isinstance(error, concurrent.futures.process.BrokenProcessPool):
+                raise Unavailable("a process that did the work was ended: is there enough memory?")
             yield path, None if error else future.result(), error
 
 
-def _end_with(parent):
-    """This process ends when its parent does, however that comes: else it would wait for work for ever. It shows nothing by itself."""
+def _no_processes(error):
+    return Unavailable(f"no further process can be made: {error.strerror or error}")
+
+
+def _begin(parent):
+    """In each process of the pool: it ends with its parent, and between two pieces of work as any program. It shows nothing by itself."""
     source.is_shown = False
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    for number in ENDING:
+        signal.signal(number, signal.SIG_DFL)
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     if os.getppid() != parent:
         os._exit(1)
+
+
+def _work(function, call):
+    with ended_by_signals():
+        return function(*call)
 
 
 class _Cluster:

@@ -1,5 +1,8 @@
 #include "scan.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "json_text.h"
 #include "own_slice.h"
 
@@ -302,4 +305,16 @@ struct xf_text xf_find(struct xf_text object, const char *name)
 		if (xf_is(member, name))
 			return value;
 	return (struct xf_text){ 0 };
+}
+
+char *xf_keep(struct xf_text text)
+{
+	char *copy = malloc(text.n + XF_SLACK);
+
+	if (!copy)
+		return NULL;
+	if (text.n)
+		memcpy(copy, text.p, text.n);
+	memset(copy + text.n, 0, XF_SLACK);
+	return copy;
 }

@@ -75,6 +75,12 @@ static inline const char *xf_first(struct xf_text value)
 	return value.n ? value.p + 1 : value.p;
 }
 
+/*
+ * A copy of a text, to be freed, that can be read in all ways in which the text can: XF_SLACK zero
+ * bytes follow it. NULL: there is no memory.
+ */
+char *xf_keep(struct xf_text text);
+
 /* A member by name; {NULL, 0} when there is none, or when it is no object. */
 struct xf_text xf_find(struct xf_text object, const char *name);
 

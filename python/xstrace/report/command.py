@@ -9,9 +9,10 @@ import json
 import os
 import sys
 
-from ..cli import Parser, behave_like_a_filter, memory_size, printable, put, said
+from ..cli import Parser, add_memory_limit, printable, put, said
 from .. import convert
 from ..many import NAMES, shown
+from ..running import command, written
 from ..trace import TraceError
 from ..workers import Unavailable, workers
 from . import page, words
@@ -27,10 +28,9 @@ EXAMPLE = """example:
 Exit status: 0, or 1 when a trace could not be used, 2 when nothing could be done."""
 
 
+@command(COMMAND)
 def main(argv=None):
     """The command. argv: list of str, default the process's own. Returns the exit status."""
-    if argv is None:
-        behave_like_a_filter()
     options = _parser().parse_args(argv)
     if options.json is None and options.output is None:
         options.output = "report.html"
@@ -38,8 +38,6 @@ def main(argv=None):
         return _report(options)
     except (Unavailable, TraceError) as why:
         return _fail(str(why))
-    except OSError as error:
-        return _fail(f"{printable(error.filename or 'cannot write')}: {error.strerror}")
 
 
 def _parser():
@@ -53,13 +51,7 @@ def _parser():
     parser.add_argument("-o", "--output", metavar="FILE", help="the page (report.html, without --json); - is stdout")
     parser.add_argument("--json", metavar="FILE", help="write the same as data, too; - is stdout")
     parser.add_argument("--step", metavar="NAME", help="the task that is a step of the program (found by itself where one repeats)")
-    parser.add_argument(
-        "--memory-limit",
-        metavar="BYTES",
-        default="2G",
-        type=memory_size,
-        help="for the tables of traces, all together (suffixes K, M, G; 2G)",
-    )
+    add_memory_limit(parser, "2G", "for the tables of traces, all together")
     parser.add_argument(
         "--scheduler", metavar="ADDRESS", help="a Dask scheduler, whose workers read the traces near them (tcp://node7:8786)"
     )
@@ -145,19 +137,8 @@ def _write(name, text):
     if name == "-":
         put(COMMAND, [text.removesuffix("\n")])
         return
-    name = os.path.realpath(name)
-    special = os.path.exists(name) and not os.path.isfile(name)  # a device or a pipe stays what it is
-    unfinished = name if special else f"{name}.{os.getpid()}"
-    try:
-        with open(unfinished, "w", encoding="utf-8", errors="replace") as file:
-            file.write(text)
-        if not special:
-            os.replace(unfinished, name)
-    except OSError as error:
-        if not special and os.path.exists(unfinished):
-            os.unlink(unfinished)
-        error.filename = name
-        raise
+    with written(name, "w", encoding="utf-8", errors="replace") as file:
+        file.write(text)
 
 
 def _tell(data, options):

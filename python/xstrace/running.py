@@ -1,0 +1,218 @@
+"""How a command runs and ends, whatever it meets, and how it opens what others made and writes what is its own.
+
+    @command("xstrace-check")
+    def main(argv=None):                          # the exit status
+        with written(options.output) as file:
+            ...
+
+Rules: a signal or a reader that has gone ends the command as it would end any program, but not before `with` and `finally` have
+put away what is temporary. No exception leaves a command: what nobody foresaw is one line. A file of the user's is replaced by a
+whole one or not at all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import functools
+import os
+import shutil
+import signal
+import stat
+import sys
+import tempfile
+import time
+
+LEVELS = 4  # from <environment>/lib/python3.11/site-packages/xstrace up to the environment
+PATIENCE_S = 2  # for what is put away; a further signal then ends all
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Ended(KeyboardInterrupt):
+    """A signal is to end the command. number: of the signal."""
+
+    def __init__(self, number):
+        super().__init__()
+        self.number = number
+
+
+def command(name, failed=2):
+    """Decorates main(argv=None), which gives the exit status. failed: the status where something went wrong that main() does not tell.
+
+    Called without arguments it is a process of its own: then streams and signals are seen to. Else exceptions alone are.
+    """
+
+    def decorate(main):
+        @functools.wraps(main)
+        def run(argv=None):
+            if argv is not None:
+                return _guarded(name, failed, main, argv)
+            from . import source
+
+            source.is_shown = True  # bars, where much is read
+            _open_streams()
+            for stream in (sys.stdout, sys.stderr):
+                stream.reconfigure(errors="backslashreplace")
+            with ended_by_signals():
+                return _flushed(name, failed, _guarded(name, failed, main, None))
+
+        return run
+
+    return decorate
+
+
+def _guarded(name, failed, main, argv):
+    try:
+        return main(argv)
+    except BrokenPipeError:
+        raise Ended(signal.SIGPIPE) from None
+    except OSError as error:
+        text = f"{error.filename or 'cannot read or write'}: {error.strerror or error}"
+    except MemoryError:
+        text = "out of memory"
+    except Exception as error:
+        frame = error.__traceback__
+        while frame.tb_next:
+            frame = frame.tb_next
+        place = f"{os.path.basename(frame.tb_frame.f_code.co_filename)}:{frame.tb_lineno}"
+        text = f"a fault of this program: {type(error).__name__}: {error} ({place})"
+    _say(name, text)
+    return failed
+
+
+def _flushed(name, failed, status):
+    """The status, when all of the output has been written."""
+    try:
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:
+        raise Ended(signal.SIGPIPE) from None
+    except OSError as error:
+        _say(name, f"cannot write: {error.strerror}")
+        discard_output()
+        return failed
+
+
+def _say(name, text):
+    from .cli import said
+
+    with contextlib.suppress(OSError):
+        print(f"{name}: {said(text)}", file=sys.stderr, flush=True)
+
+
+def discard_output():
+    """What is left in the buffer of stdout goes nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _open_streams():
+    """Closed standard streams lead nowhere, so that no file gets their descriptors."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            with contextlib.suppress(OSError):
+                os.fstat(number)
+                continue
+            os.open(os.devnull, os.O_RDWR)  # the least free number, which is this one
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(number, "w" if number else "r", closefd=False))
+
+
+@contextlib.contextmanager
+def ended_by_signals():
+    """Within it the signals that end a program let `with` and `finally` do what they must first. Those that are ignored stay so."""
+    ended = []  # number, time
+    is_over = False
+
+    def end(number, _):
+        if is_over:
+            _die(number)
+        if not ended:
+            ended.extend((number, time.monotonic()))
+            raise Ended(number)
+        if time.monotonic() - ended[1] > PATIENCE_S:
+            os._exit(128 + number)
+
+    before = {number: signal.getsignal(number) for number in ENDING if signal.getsignal(number) is not signal.SIG_IGN}
+    try:
+        for number in before:
+            signal.signal(number, end)
+        yield
+    except Ended as error:
+        _die(error.number)
+    finally:
+        is_over = True
+        if ended:  # also where a library has made another exception, or none, of ours
+            _die(ended[0])
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _die(number):
+    """Ends the process as the signal would have."""
+    with contextlib.suppress(OSError):
+        discard_output()
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
+
+
+def program(name, places):
+    """The path of a program of xstrace's (str), which lies in one of `places` above the package, or in PATH; None: nowhere.
+
+    No directory is looked into in which everybody may put a program.
+    """
+    above = os.path.dirname(os.path.realpath(__file__))
+    for _ in range(LEVELS):
+        above = os.path.dirname(above)
+        if os.stat(above).st_mode & stat.S_IWOTH:
+            break
+        for place in places:
+            path = os.path.join(above, place, name)
+            if os.access(path, os.X_OK):
+                return path
+    return shutil.which(name)
+
+
+@contextlib.contextmanager
+def written(path, mode="wb", **how):
+    """A file to write, which takes the place of `path` when all of it is there, and else leaves nothing behind.
+
+    mode, how: as for open(). A link stays one; a device or a pipe is written as it is. Raises OSError, whose filename is `path`.
+    """
+    real = os.path.realpath(path)
+    unfinished = None
+    try:
+        old = os.stat(path) if os.path.exists(path) else None
+        if old and not stat.S_ISREG(old.st_mode):
+            with open(path, mode, **how) as file:
+                yield file
+            return
+        descriptor, unfinished = tempfile.mkstemp(prefix=".xstrace-", dir=os.path.dirname(real))
+        with open(descriptor, mode, **how) as file:
+            os.fchmod(descriptor, stat.S_IMODE(old.st_mode) if old else 0o666 & ~_umask())
+            yield file
+        os.replace(unfinished, real)
+        unfinished = None
+    except OSError as error:
+        if not isinstance(error, BrokenPipeError) and error.filename in (None, unfinished, real, os.path.dirname(real)):
+            error.filename = path
+        raise
+    finally:
+        if unfinished:
+            with contextlib.suppress(OSError):
+                os.unlink(unfinished)
+
+
+def _umask():
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
+def opened(path, mode="r", **how):
+    """open() for what somebody else made: a file or a pipe. Raises OSError, also for a device, which may have no end."""
+    file = open(path, mode, **how)
+    kind = os.fstat(file.fileno()).st_mode
+    if stat.S_ISREG(kind) or stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind):
+        return file
+    file.close()
+    raise OSError(errno.EINVAL, "neither a file nor a pipe", path)

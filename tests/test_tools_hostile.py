@@ -1,0 +1,269 @@
+"""What holds of every command that reads what others wrote: one table of commands, and the rules that all of them keep."""
+
+import contextlib
+import importlib
+import json
+import os
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from conftest import BUILD, ROOT
+
+SCRIPTS = ROOT / "scripts"
+duckdb = pytest.importorskip("duckdb")
+EVENTS = [
+    {"ph": "M", "name": "process_name", "pid": 7, "tid": 7, "args": {"name": "HOST<h> app"}},
+    {"ph": "M", "name": "process_name", "pid": 8, "tid": 0, "args": {"name": "DEVICE<h> d"}},
+    {"ph": "M", "name": "thread_name", "pid": 8, "tid": 1, "args": {"name": "queue"}},
+    {"ph": "X", "name": "clFinish", "cat": "cpu_op", "pid": 7, "tid": 7, "ts": 1, "dur": 90},
+    {"ph": "X", "name": "MPI_Send", "cat": "cpu_op", "pid": 7, "tid": 7, "ts": 100, "dur": 9},
+    {"ph": "X", "name": "gemm", "cat": "gpu_op", "pid": 8, "tid": 1, "ts": 10, "dur": 20},
+]
+TRACE = json.dumps({"traceEvents": EVENTS})
+
+
+def python(name, *words):
+    return [sys.executable, str(SCRIPTS / name), *words]
+
+
+def built(path, *words):
+    return [str(BUILD / path), *words]
+
+
+# IN is what others wrote, OUT what the command writes, GOOD a trace
+TOOLS = {
+    "check": python("xstrace-check", "IN"),
+    "repair": python("xstrace-check", "--repair", "-o", "OUT.json", "IN"),
+    "summary": python("xstrace-summary", "IN"),
+    "energy": python("xstrace-summary", "--energy", "IN"),
+    "query": python("xstrace-query", "--json", "-o", "OUT", "IN", "top-calls"),
+    "query of many": python("xstrace-query", "--processes", "2", "IN", "top-calls"),
+    "report": python("xstrace-report", "-o", "OUT.html", "IN"),
+    "path": python("xstrace-path", "-o", "OUT.json", "IN"),
+    "diff": python("xstrace-diff", "--junit", "OUT.xml", "IN", "GOOD"),
+    "summary.py": python("summary.py", "--input", "IN", "--output", "OUT.json"),
+    "schema": python("summary.py", "--input", "GOOD", "--schema", "IN"),
+    "categorize": python("categorize.py", "--ini", "IN", "--json", "OUT.json"),
+    "metrics": python("analyzeperfmetrics.py", "-l", "IN"),
+    "options": python("analyzeperfmetrics.py", "-f", "IN", "GOOD"),
+    "roofline": python("roofline.py", "--compute", "IN", "--memory", "IN", "--device", "IN", "--output", "OUT"),
+    "mergetrace": python("mergetrace.py", "-o", "OUT.json", "IN"),
+    "each rank": python("mergetrace.py", "--check", "--statistics", "OUT.json", "IN"),
+    "parquet": python("mergetrace.py", "--no-clock-sync", "--parquet", "OUT", "IN"),
+    "tables": built("tables/xstrace-tables", "-o", "OUT", "--", "IN"),
+    "merge": built("merge/xstrace-merge", "--wait", "0", "-o", "OUT.json", "--", "IN"),
+    "report of ranks": built("merge/xstrace-merge", "--wait", "0", "--report", "-", "--", "IN"),
+    "doctor": built("launcher/xstrace", "--doctor", "--json", "IN"),
+    "recover": built("launcher/xstrace", "--recover", "IN"),
+}
+NO_TRACE = {"schema", "categorize", "metrics", "options", "roofline", "doctor", "recover", "energy"}  # want other files
+
+
+def words_of(tool, place, path, before=()):
+    (place / "good.json").write_text(TRACE)
+    words = [{"IN": path, "GOOD": str(place / "good.json")}.get(word, word) for word in TOOLS[tool]]
+    return [*before, *(re.sub("^OUT", f"{place}/out", word) for word in words)]
+
+
+def run(tool, place, path, limits=(), env=None, timeout=60, **how):
+    """The finished command; its outputs lie in `place`."""
+    words = words_of(tool, place, path, how.pop("before", ()))
+
+    def begin():
+        for what, size in limits:
+            resource.setrlimit(what, (size, size))
+
+    how = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **how}
+    return subprocess.run(words, cwd=place, env=env, timeout=timeout, preexec_fn=begin, **how)
+
+
+def check_words(tool, done):
+    """What a person reads of it: no traceback, nothing that moves the cursor, no signal of ours."""
+    said = (done.stdout or b"") + (done.stderr or b"")
+    assert b"Traceback" not in said and b"a fault of this program" not in said, said.decode(errors="replace")
+    assert not re.search(rb"[\x00-\x08\x0b-\x1f\x7f]", said), said
+    assert done.returncode >= 0, said
+    if tool != "doctor":  # one line, and the summing up of those that do more than one thing
+        assert len((done.stderr or b"").splitlines()) <= 3, said
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_files_that_are_none(tool, tmp_path):
+    for path in ("/dev/zero", str(tmp_path / "none\x1b[2J\n.json")):
+        done = run(tool, tmp_path, path)
+        check_words(tool, done)
+        assert done.returncode and (done.stderr or tool == "doctor"), path
+        if tool == "doctor":
+            json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("tool", [tool for tool in TOOLS if tool not in NO_TRACE])
+def test_names_of_files(tool, tmp_path):
+    """Any name that a file can have is as good as another."""
+    path = os.fsdecode(bytes(tmp_path) + b"/a\xff'\"{b,c}[d]*?;$(e)\n\x1b[31m.json")
+    with open(path, "w") as file:
+        file.write(TRACE)
+    done = run(tool, tmp_path, path)
+    check_words(tool, done)
+    assert done.returncode == 0, done.stdout + done.stderr
+    for made in tmp_path.glob("out*.json"):
+        json.loads(made.read_bytes())
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_closed_streams(tool, tmp_path):
+    """Nobody listens: what is to be written is written, into no other file's descriptor."""
+    (tmp_path / "in.json").write_text(TRACE)
+    done = run(tool, tmp_path, str(tmp_path / "in.json"), before=["sh", "-c", 'exec <&- >&- 2>&-; exec "$@"', "sh"])
+    told_to_stdout = tool == "report of ranks"  # for it that is an error
+    assert bool(done.returncode) == (tool in NO_TRACE or told_to_stdout) and done.returncode != 120
+    made = [path for path in tmp_path.glob("out*")]
+    assert bool(made) == (not done.returncode and any("OUT" in word for word in TOOLS[tool]))
+    for path in tmp_path.glob("out*.json"):
+        json.loads(path.read_bytes())
+
+
+OVER = {"query": "out", "report": "out.html", "path": "out.json", "diff": "out.xml", "summary.py": "out.json"}
+
+
+@pytest.mark.parametrize("tool", OVER)
+def test_what_was_there_stays_until_all_is_written(tool, tmp_path):
+    """No room for the output: what had its name is as it was, nothing else is left, and a line names it."""
+    (tmp_path / "in.json").write_text(TRACE)
+    assert run(tool, tmp_path, str(tmp_path / "in.json")).returncode == 0  # tables are kept from now on
+    out = tmp_path / OVER[tool]
+    out.write_text("old")
+    out.chmod(0o640)
+    before = sorted(os.listdir(tmp_path))
+    done = run(tool, tmp_path, str(tmp_path / "in.json"), [(resource.RLIMIT_FSIZE, 40)])
+    check_words(tool, done)
+    assert done.returncode and b"File too large" in done.stderr
+    assert out.read_text() == "old" and sorted(os.listdir(tmp_path)) == before
+    assert run(tool, tmp_path, str(tmp_path / "in.json")).returncode == 0
+    assert out.read_text() != "old" and out.stat().st_mode & 0o777 == 0o640
+
+
+@pytest.mark.parametrize("tool", OVER)
+def test_links_stay_links_and_devices_devices(tool, tmp_path):
+    (tmp_path / "in.json").write_text(TRACE)
+    out = tmp_path / OVER[tool]
+    (tmp_path / "elsewhere").write_text("old")
+    out.symlink_to("elsewhere")
+    assert run(tool, tmp_path, str(tmp_path / "in.json")).returncode == 0
+    assert out.is_symlink() and (tmp_path / "elsewhere").read_text() != "old"
+    out.unlink()
+    out.symlink_to("/dev/full")
+    done = run(tool, tmp_path, str(tmp_path / "in.json"))
+    check_words(tool, done)
+    assert done.returncode and b"No space left" in done.stderr and os.path.exists("/dev/full")
+
+
+@pytest.mark.parametrize("tool", ["tables", "merge"])
+def test_no_room_is_an_error_and_no_signal(tool, tmp_path):
+    (tmp_path / "in.json").write_text(TRACE)
+    done = run(tool, tmp_path, str(tmp_path / "in.json"), [(resource.RLIMIT_FSIZE, 40)])
+    check_words(tool, done)
+    assert done.returncode == 125 and b"File too large" in done.stderr
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    """Takes what Python reads of it some tenths of a second."""
+    path = tmp_path_factory.mktemp("large") / "large.json"
+    one = '{"ph":"X","name":"clCall%d","cat":"cpu_op","pid":7,"tid":%d,"ts":%d,"dur":5}'
+    path.write_text('{"traceEvents":[\n' + ",\n".join(one % (i % 50, i % 4, i * 10) for i in range(100_000)) + "\n]}")
+    return path
+
+
+def processes_of(session):
+    """Of a session, the pids."""
+    found = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            found += [int(name)] * (os.getsid(int(name)) == session)
+    return found
+
+
+def is_read(session, path):
+    for pid in processes_of(session):
+        with contextlib.suppress(OSError):
+            if any(os.path.realpath(f"/proc/{pid}/fd/{fd}") == path for fd in os.listdir(f"/proc/{pid}/fd")):
+                return True
+    return False
+
+
+# True: it reads pipes, so that the moment of the signal is certain
+READS_PIPES = {"query": True, "query of many": True, "diff": True, "each rank": False, "parquet": False, "repair": False}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("tool", READS_PIPES)
+def test_ended_by_a_signal(tool, number, large, tmp_path):
+    """While the trace is read: it ends as any program does, with all of its processes, and leaves nothing."""
+    (tmp_path / "tmp").mkdir()
+    path = str(tmp_path / "in.json")
+    os.mkfifo(path) if READS_PIPES[tool] else os.link(large, path)
+    if tool in OVER:
+        (tmp_path / OVER[tool]).write_text("old")
+    env = {**os.environ, "TMPDIR": str(tmp_path / "tmp")}
+    pipe = subprocess.PIPE
+    with subprocess.Popen(words_of(tool, tmp_path, path), cwd=tmp_path, env=env, stdout=pipe, stderr=pipe, start_new_session=True) as child:
+        until = time.monotonic() + 60
+        while not is_read(child.pid, path) and child.poll() is None and time.monotonic() < until:
+            if READS_PIPES[tool]:
+                with contextlib.suppress(OSError):  # nobody has opened it yet
+                    writer = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+            time.sleep(0.01)
+        assert child.poll() is None
+        os.killpg(child.pid, number) if number == signal.SIGINT else os.kill(child.pid, number)
+        out, err = child.communicate(timeout=30)
+        until = time.monotonic() + 30
+        while processes_of(child.pid):
+            assert time.monotonic() < until
+            time.sleep(0.01)
+    if READS_PIPES[tool]:
+        os.close(writer)
+    assert child.returncode == -number and b"Traceback" not in out + err, err.decode()
+    assert not os.listdir(tmp_path / "tmp")
+    assert tool not in OVER or (tmp_path / OVER[tool]).read_text() == "old"
+    assert not [name for name in os.listdir(tmp_path) if name.startswith(".xstrace-")]
+
+
+def test_no_program_is_run_that_anybody_may_have_put_there(tmp_path):
+    """The package lies in a directory such as /tmp, with somebody's bin/ beside it."""
+    shutil.copytree(ROOT / "python/xstrace", tmp_path / "mine/python/xstrace", ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+    for place in (tmp_path / "bin", tmp_path / "mine/bin"):
+        place.mkdir()
+        (place / "xstrace-tables").write_text("#!/bin/sh\n")
+        (place / "xstrace-tables").chmod(0o755)
+        tmp_path.chmod(0o1777)
+        find = "from xstrace.running import program; print(program('xstrace-tables', ('bin',)))"
+        env = {"PYTHONPATH": str(tmp_path / "mine/python"), "PATH": ""}
+        found = subprocess.run([sys.executable, "-c", find], env=env, capture_output=True, text=True, check=True).stdout.strip()
+        assert found == ("None" if place == tmp_path / "bin" else str(tmp_path / "mine/bin/xstrace-tables"))
+
+
+# ---- how that is kept so ----
+
+
+def test_every_command_is_begun_and_ended_in_one_way():
+    for script in sorted(SCRIPTS.iterdir()):
+        text = script.read_text()
+        for module, main in re.findall(r"^from (xstrace\.\w+) import (\w*main)", text, re.M):
+            function = getattr(importlib.import_module(module), main)
+            assert hasattr(function, "__wrapped__"), f"{script.name}: {module}.{main} lacks @command"
+
+
+def test_what_is_written_and_read_goes_one_way():
+    """running.py writes outputs and opens what others made; the files named here write into directories of their own alone."""
+    own = {"running.py", "_profile.py", "convert.py", "mapped.py", "report_tables.py", "view.py", "repair.py"}
+    for path in sorted((ROOT / "python/xstrace").rglob("*.py")):
+        for line in path.read_text().splitlines():
+            writes = re.search(r"""(?<![.\w])open\([^)]*["'][wax]""", line)
+            assert not writes or path.name in own, f"{path.name}: {line.strip()}: use running.written()"
