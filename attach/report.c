@@ -138,7 +138,9 @@ static int by_self(const void *a, const void *b)
 		return x->total < y->total ? 1 : -1;
 	if (x->waiting != y->waiting)
 		return x->waiting < y->waiting ? 1 : -1;
-	return x->name < y->name ? -1 : x->name > y->name;
+	/* names are numbered as they are met, inwards: of callers without time of their own, the
+	 * innermost first */
+	return x->name < y->name ? 1 : x->name > y->name ? -1 : 0;
 }
 
 static bool count_functions(const struct at_stacks *stacks, struct functions *ret)
