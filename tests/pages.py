@@ -172,13 +172,11 @@ class Reader:
         browser.write_text(BROWSER)
         browser.chmod(0o755)
         library = next(prefix.rglob("xstrace.pc")).parent.parent
-        own = re.search("prefix=(.+)", (library / "pkgconfig/xstrace.pc").read_text())[1]
         self.env = {
             **os.environ,
             "PATH": f"{prefix}/bin:{os.environ['PATH']}",
             "PYTHONPATH": str(prefix / "python"),
             "PKG_CONFIG_PATH": str(library / "pkgconfig"),
-            "PKG_CONFIG_SYSROOT_DIR": str(prefix).removesuffix(own),
             "LD_LIBRARY_PATH": str(library),
             "BROWSER": str(browser),
         }

@@ -125,7 +125,8 @@ def test_command_buffers(xstrace, events, queue):
     flows = [(starts[e["id"]], e["ts"]) for e in run.trace.events if e["ph"] == "f" and e["name"] == "dep"]
     assert len(work) == len(calls) == 5
     for command, call, wait in zip(sorted(work, key=lambda s: s.start), calls, waits):
-        assert call.start <= command.args["queued"] <= command.args["submit"] <= command.start < command.end <= wait.end
+        assert command.args["queued"] <= command.args["submit"] <= command.start < command.end
+        assert call.start <= command.args["queued"] + 5000 and command.end <= wait.end + 5000
         assert (call.start, command.start) in flows
         # four kernels: far more than a marker takes
         assert command.end - command.start > 1

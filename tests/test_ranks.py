@@ -55,7 +55,7 @@ def test_check_and_statistics(tmp_path, job):
     check_statistics(job, json.loads((tmp_path / "s.json").read_text())["traces"])
     before = (tmp_path / "s.json").read_bytes()
     result = mergetrace("--statistics", "s.json", "traces", cwd=tmp_path, status=125)
-    assert len(result.stderr.splitlines()) == 1 and "s.json: File exists" in result.stderr
+    assert len(result.stderr.splitlines()) == 1 and "s.json: is there already" in result.stderr
     assert (tmp_path / "s.json").read_bytes() == before
 
 

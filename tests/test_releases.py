@@ -151,7 +151,8 @@ def test_the_source_archive_builds_and_passes_its_tests(tmp_path):
         cwd=source,
     )
     run("build/tests/unit/unit_ring", cwd=source)
-    assert "prefix=${pcfiledir}/" in (source / "build/meson-private/xstrace.pc").read_text()  # the installed tree can be moved
+    text = (source / "build/meson-private/xstrace.pc").read_text()
+    assert "prefix=${pcfiledir}/" in text and "-L${libdir} " in text  # the installed tree can be moved
     tests = ["tests/test_releases.py", "-k", "old_traces or says_its_format or each_version"]
     said = run(
         "python",

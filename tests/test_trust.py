@@ -1,6 +1,5 @@
 """Who believes whom: run directories and files that others made, what a program may do to its own, and signals to its parent."""
 
-import contextlib
 import glob
 import mmap
 import fcntl
@@ -358,33 +357,21 @@ def test_files_that_nobody_completes(xstrace):
     assert run.status == 0 and run.trace.count("tasks") == 6 and run.seconds < 15
 
 
-STOPPER = r"""
-#include <signal.h>
-#include <stdlib.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-int ftruncate64(int fd, long size)
-{
-	if (getenv("JOIN_SIGNAL")) kill(getpid(), atoi(getenv("JOIN_SIGNAL")));
-	return syscall(SYS_ftruncate, fd, size);
-}
-"""
-
-
 @pytest.mark.parametrize("number", [signal.SIGSTOP, signal.SIGKILL])
 def test_a_process_that_gets_no_further_than_joining(xstrace, number):
     """The others' traces are complete as ever; if it is only stopped, its own comes later."""
-    library = compile_c(xstrace.home / "stopper.so", STOPPER, "-shared", "-fPIC")
     app = APPS / "itt_tasks"
+    stopper = f"strace -qq -o /dev/null -e trace=ftruncate -e inject=ftruncate:signal={number.name}:when=1"
     # a session of its own: the kernel continues the stopped ones of a process group that loses its parent
-    script = f"setsid env JOIN_SIGNAL={int(number)} {app} 5 > later & sleep 0.2; {app} 6; echo $! > pid; exec {app} 7"
-    run = xstrace.start(ITT, "sh", ["-c", script], env={"LD_PRELOAD": str(library)})
+    script = f"setsid {stopper} {app} 5 > later & sleep 0.2; {app} 6; echo $! > pid; exec {app} 7"
+    run = xstrace.start(ITT, "sh", ["-c", script])
     run.wait(20)
     assert run.status == 0 and run.seconds < 15
     pid = int((run.cwd / "pid").read_text())
     wait_until(lambda: len(list(run.cwd.glob("*.json"))) == 2)
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGCONT)
+    if number == signal.SIGSTOP:
+        (stopped,) = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        os.kill(int(stopped), signal.SIGCONT)
     run.collect()
     counts = sorted(t.count("tasks") for t in run.traces)
     assert counts == ([5, 6, 7] if number == signal.SIGSTOP else [6, 7])

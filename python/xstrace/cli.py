@@ -45,9 +45,9 @@ class Parser(argparse.ArgumentParser):
                 break
             if not name.startswith("--") or " " in name or any(one.startswith(name) for one in known):
                 continue
-            near = difflib.get_close_matches(name, known, 1)
+            near = difflib.get_close_matches(name[2:], [one[2:] for one in known], 1)
             text = f"unknown option {said(name)}"
-            self.refuse(f"{text}; did you mean {near[0]}?" if near else f"{text}; see {self.prog} --help")
+            self.refuse(f"{text}; did you mean --{near[0]}?" if near else f"{text}; see {self.prog} --help")
         return super().parse_args(args, namespace)
 
     def error(self, message):
