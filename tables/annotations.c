@@ -20,7 +20,8 @@ void xt_json_string(struct xf_proto *out, const char *text, size_t n)
 
 		if (i < n && c >= 32 && c != '"' && c != '\\')
 			continue;
-		xf_proto_raw(out, text + plain, i - plain);
+		if (i > plain) /* an empty text may be no pointer at all */
+			xf_proto_raw(out, text + plain, i - plain);
 		plain = i + 1;
 		if (i == n)
 			break;

@@ -16,7 +16,7 @@ import urllib.request
 import perfetto_ui
 import pytest
 from conftest import ROOT, wait_until
-from others import needs_clients
+from others import needs_clients, the_port_of_perfetto
 from test_analyze import GEMM, SAMPLES, STALLS
 from test_scripts import NAMES, UNITRACE, kernel, normal_events, slice_, text_of_trace
 from test_unitrace_scripts import VIEWER, script
@@ -39,20 +39,11 @@ def uniview(tmp_path):
         started.append(process)
         return process
 
-    yield start
-    for process in started:
-        process.kill()
-        process.communicate()
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_at_a_time(tmp_path_factory):
-    """The port is Perfetto's: two tests cannot have it."""
-    import fcntl
-
-    with open(tmp_path_factory.getbasetemp().parent / "port9001", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+    with the_port_of_perfetto():
+        yield start
+        for process in started:
+            process.kill()
+            process.communicate()
 
 
 def ended(process):

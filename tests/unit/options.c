@@ -240,6 +240,7 @@ static void every_checked(const struct xs_option *row)
 		{ "resume", "s1", "a/b" },
 		{ "stop", "s1", "a/b" },
 		{ "stacks", "s1", "a/b" },
+		{ "attach", "1 4711 4194304", "0 4194305 99999999 -1 1x x 0x1" },
 		{ "dump", "s1", "a/b" },
 		{ "export", "prometheus:9400 prometheus:[::1]:0 prometheus:a/b.prom",
 		  "prometheus prometheus: statsd:1 9400" },
