@@ -11,22 +11,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "paths.h"
+
 #define PIPE	       (1 << 20)
 #define LINE_MAX_BYTES (64u << 10)
-
-/* Beside this program; in a build directory each has a directory of its own. */
-static void find_program(char *path)
-{
-	ssize_t n = readlink("/proc/self/exe", path, PATH_MAX - 64);
-	char *name;
-
-	path[n > 0 ? n : 0] = '\0';
-	name = strrchr(path, '/');
-	name = name ? name + 1 : path;
-	(void)strcpy(name, "xstrace-stacks");
-	if (access(path, X_OK) < 0)
-		(void)strcpy(name, "../stacks/xstrace-stacks");
-}
 
 /*
  * In the child: a session of its own, so that what a terminal sends does not reach it while it
@@ -56,7 +44,7 @@ int at_sampler_start(struct at_sampler *sampler, pid_t target, uint64_t interval
 	pid_t parent = getpid();
 	int ends[2];
 
-	find_program(path);
+	xs_path_of_program("xstrace-stacks", "stacks", path);
 	if (access(path, X_OK) < 0)
 		return -errno;
 	(void)snprintf(pid, sizeof(pid), "%d", target);

@@ -1,6 +1,7 @@
 #include "nearest.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "options.h"
@@ -50,4 +51,16 @@ const char *xs_nearest_name(const char *const *first, size_t count, size_t strid
 		}
 	}
 	return best <= length / 2 + 1 ? nearest : NULL;
+}
+
+void xs_say_unknown_option(char *text, size_t size, const char *program, const char *given,
+			   const char *const *first, size_t count, size_t stride)
+{
+	const char *name = given[0] == '-' && given[1] == '-' ? given + 2 : "", *nearest;
+	size_t length = strcspn(name, "=");
+
+	nearest = length ? xs_nearest_name(first, count, stride, name, length) : NULL;
+	(void)snprintf(text, size, "%s: unknown option %s; %s%s%s", program, given,
+		       nearest ? "did you mean --" : "see ", nearest ? nearest : program,
+		       nearest ? "?" : " --help");
 }

@@ -1,6 +1,7 @@
 #include "paths.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -44,4 +45,17 @@ int xs_path_from_root(const char *path, char *out, size_t size)
 		out[used++] = '/';
 	out[used] = '\0';
 	return 0;
+}
+
+void xs_path_of_program(const char *name, const char *folder, char *out)
+{
+	ssize_t n = readlink("/proc/self/exe", out, PATH_MAX - 64);
+	char *end;
+
+	out[n > 0 ? n : 0] = '\0';
+	end = strrchr(out, '/');
+	end = end ? end + 1 : out;
+	(void)snprintf(end, (size_t)(out + PATH_MAX - end), "%s", name);
+	if (access(out, X_OK) < 0)
+		(void)snprintf(end, (size_t)(out + PATH_MAX - end), "../%s/%s", folder, name);
 }

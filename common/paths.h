@@ -1,6 +1,6 @@
 /*
- * How a path is shown and kept: from the root, so that it means the same in another directory and
- * looks alike in every line.
+ * Where programs of ours are; and how a path is shown and kept: from the root, so that it means the
+ * same in another directory and looks alike in every line.
  */
 #ifndef XS_PATHS_H
 #define XS_PATHS_H
@@ -13,5 +13,11 @@
  * at worst the path as it was given.
  */
 int xs_path_from_root(const char *path, char *out, size_t size);
+
+/*
+ * Where a program of ours is: beside this one, or in `folder` beside this one's, as in a build
+ * directory. `out` has PATH_MAX bytes.
+ */
+void xs_path_of_program(const char *name, const char *folder, char *out);
 
 #endif

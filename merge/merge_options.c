@@ -69,15 +69,11 @@ static const struct option table[] = {
 
 static int unknown(const char *given)
 {
-	const char *name = given[0] == '-' && given[1] == '-' ? given + 2 : "", *nearest;
-	size_t length = strcspn(name, "=");
+	char text[512];
 
-	nearest = xs_nearest_name(&table[0].name, sizeof(table) / sizeof(table[0]),
-				  sizeof(table[0]), name, length);
-	if (length && nearest)
-		xm_say("xstrace-merge: unknown option %s; did you mean --%s?", given, nearest);
-	else
-		xm_say("xstrace-merge: unknown option %s; see xstrace-merge --help", given);
+	xs_say_unknown_option(text, sizeof(text), "xstrace-merge", given, &table[0].name,
+			      sizeof(table) / sizeof(table[0]), sizeof(table[0]));
+	xm_say("%s", text);
 	return XM_FAILED + 1;
 }
 

@@ -82,15 +82,11 @@ static const struct option table[] = {
 
 static int unknown(const char *given)
 {
-	const char *name = given[0] == '-' && given[1] == '-' ? given + 2 : "", *nearest;
-	size_t length = strcspn(name, "=");
+	char text[512];
 
-	nearest = xs_nearest_name(&table[0].name, sizeof(table) / sizeof(table[0]),
-				  sizeof(table[0]), name, length);
-	if (length && nearest)
-		xs_tell("xstrace-tables: unknown option %s; did you mean --%s?\n", given, nearest);
-	else
-		xs_tell("xstrace-tables: unknown option %s; see xstrace-tables --help\n", given);
+	xs_say_unknown_option(text, sizeof(text), "xstrace-tables", given, &table[0].name,
+			      sizeof(table) / sizeof(table[0]), sizeof(table[0]));
+	xs_tell("%s\n", text);
 	return XT_FAILED + 1;
 }
 

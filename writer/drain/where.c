@@ -20,6 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "paths.h"
 #include "text.h"
 #include "track.h"
 
@@ -65,20 +66,6 @@ struct xs_where *xs_where_open(const struct xs_run *run)
 
 /* ---- the program that looks ---- */
 
-/* Beside this one; in a build directory each has a directory of its own. */
-static void find_program(char *path)
-{
-	ssize_t n = readlink("/proc/self/exe", path, PATH_MAX - 64);
-	char *name;
-
-	path[n > 0 ? n : 0] = '\0';
-	name = strrchr(path, '/');
-	name = name ? name + 1 : path;
-	(void)strcpy(name, "xstrace-stacks");
-	if (access(path, X_OK) < 0)
-		(void)strcpy(name, "../stacks/xstrace-stacks");
-}
-
 /* Not with what this process ignores. 0 or why it cannot be run. */
 static __attribute__((noinline)) int start(struct look *look)
 {
@@ -86,7 +73,7 @@ static __attribute__((noinline)) int start(struct look *look)
 	pid_t parent = getpid();
 	volatile int failed = 0;
 
-	find_program(path);
+	xs_path_of_program("xstrace-stacks", "stacks", path);
 	(void)snprintf(number, sizeof(number), "%d", look->watched);
 	look->fd = memfd_create("xstrace-stacks", MFD_CLOEXEC);
 	if (look->fd < 0)
