@@ -89,7 +89,7 @@ void at_write_folded(struct at_threads *threads)
 
 struct function {
 	uint32_t name, stack;		      /* stack: the last one that it was counted in, + 1 */
-	uint64_t self, total, waiting, slept; /* slept: with what it called; waiting: innermost */
+	uint64_t self, total, waiting;
 };
 
 struct functions {
@@ -122,10 +122,8 @@ static void add_stack(struct functions *functions, const struct at_stack *stack,
 			function->self += stack->ran;
 			function->waiting += stack->waited;
 		}
-		if (function->stack != number + 1) { /* one that calls itself counts once */
+		if (function->stack != number + 1) /* one that calls itself counts once */
 			function->total += stack->ran;
-			function->slept += stack->waited;
-		}
 		function->stack = number + 1;
 	}
 }
@@ -138,8 +136,8 @@ static int by_self(const void *a, const void *b)
 		return x->self < y->self ? 1 : -1;
 	if (x->total != y->total)
 		return x->total < y->total ? 1 : -1;
-	if (x->slept != y->slept)
-		return x->slept < y->slept ? 1 : -1;
+	if (x->waiting != y->waiting)
+		return x->waiting < y->waiting ? 1 : -1;
 	/* names are numbered as they are met, inwards: of callers without time of their own, the
 	 * innermost first */
 	return x->name < y->name ? 1 : x->name > y->name ? -1 : 0;

@@ -145,7 +145,8 @@ def test_native_program_never_stands_still(target, tmp_path):
 
 def test_python_functions_are_found(target, tmp_path):
     app = target(sys.executable, python(tmp_path, SPIN))
-    done, place = sampled(app, tmp_path, ["spin (app.py:3)", "nap (app.py:6)"])
+    # nap is in the trace alone: the report has who ran, and innermost functions that waited
+    done, place = sampled(app, tmp_path, ["spin (app.py:3)"])
     assert columns(done.stderr)["spin (app.py:3)"][1] > 60
     trace = Trace(only(place))
     assert check_trace(trace.path, strict=True) == []
