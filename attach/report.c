@@ -88,7 +88,7 @@ void at_write_folded(struct at_threads *threads)
 /* ---- functions ---- */
 
 struct function {
-	uint32_t name, stack;		      /* stack: the last one that it was counted in, + 1 */
+	uint32_t name, stack; /* stack: the last one that it was counted in, + 1 */
 	uint64_t self, total, waiting;
 };
 
