@@ -28,7 +28,8 @@ void *__wrap_mmap(void *address, size_t size, int protection, int flags, int fd,
 	struct stat st;
 	void *map;
 
-	if (fd < 0 || !(flags & MAP_SHARED) || offset || fstat(fd, &st) < 0)
+	/* one that has its place is wanted there, and nowhere else */
+	if (fd < 0 || !(flags & MAP_SHARED) || flags & MAP_FIXED || offset || fstat(fd, &st) < 0)
 		return __real_mmap(address, size, protection, flags, fd, offset);
 	for (unsigned i = 0; i < mapping_count; i++) {
 		struct mapping *m = &mappings[i];
