@@ -39,6 +39,8 @@ from xstrace import check_trace, open_trace  # noqa: E402
 
 # memory from malloc is never zero by chance: who reads what nobody has set is found out
 os.environ.setdefault("MALLOC_PERTURB_", "178")
+# as users have it: what is buffered is written at the end, where that may fail
+os.environ.pop("PYTHONUNBUFFERED", None)
 
 VARIABLES = (
     "XSTRACE_RUN",

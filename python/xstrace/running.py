@@ -88,7 +88,8 @@ def _flushed(name, failed, status):
     except BrokenPipeError:
         raise Ended(signal.SIGPIPE) from None
     except OSError as error:
-        _say(name, f"cannot write: {error.strerror}")
+        if status != failed:  # else that has been said: what was left of it is still in the buffer
+            _say(name, f"cannot write: {error.strerror}")
         discard_output()
         return failed
 
