@@ -1,17 +1,13 @@
 /*
  * What samples add up to: folded stacks for flame graphs, a table of functions, a table of threads.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "attach.h"
 #include "files.h"
 #include "names.h"
 #include "report.h"
-#include "stored.h"
 #include "text.h"
 #include "timing.h"
 
@@ -58,31 +54,17 @@ void at_write_folded(struct at_threads *threads)
 {
 	const struct at_stacks *stacks = threads->stacks;
 	char path[PATH_MAX];
-	struct stat file;
-	FILE *out = NULL;
-	bool bad;
-	int fd;
+	FILE *out = stacks->count
+			    ? xs_file_begin(threads->process, XS_FILE_FOLDED, path, sizeof(path))
+			    : NULL;
 
-	if (!stacks->count)
+	if (!out)
 		return;
-	fd = xs_file_create(threads->process, XS_FILE_FOLDED, path, sizeof(path));
-	if (fd >= 0)
-		out = fdopen(fd, "w");
-	if (!out) {
-		xs_tell("xstrace: cannot write %s: %s\n", path, strerror(fd < 0 ? -fd : errno));
-		if (fd >= 0)
-			close(fd);
-		return;
-	}
 	for (uint32_t i = 0; i < stacks->count; i++)
 		print_stack(out, stacks, &stacks->list[i]);
 	if (stacks->omitted)
 		fprintf(out, "(not known) %llu\n", (ull)stacks->omitted);
-	bad = fflush(out) || ferror(out) || fstat(fd, &file);
-	if (fclose(out) || bad)
-		xs_tell("xstrace: cannot write all of %s: %s\n", path, strerror(errno));
-	else
-		xs_tell_stored("Call stacks are", path, file.st_dev, file.st_ino, 0);
+	xs_file_end(out, "Call stacks are", path);
 }
 
 /* ---- functions ---- */

@@ -18,6 +18,7 @@
 
 #include "files.h"
 #include "paths.h"
+#include "stored.h"
 #include "text.h"
 
 #define TRIES 10000u
@@ -216,6 +217,30 @@ int xs_file_create(struct xs_process *process, enum xs_file kind, char *path, si
 			return fd >= 0 ? fd : -errno;
 	}
 	return -EEXIST;
+}
+
+FILE *xs_file_begin(struct xs_process *process, enum xs_file kind, char *path, size_t size)
+{
+	int fd = xs_file_create(process, kind, path, size);
+	FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
+
+	if (out)
+		return out;
+	xs_tell("xstrace: cannot write %s: %s\n", path, strerror(fd < 0 ? -fd : errno));
+	if (fd >= 0)
+		close(fd);
+	return NULL;
+}
+
+void xs_file_end(FILE *out, const char *what, const char *path)
+{
+	struct stat file;
+	bool bad = fflush(out) || ferror(out) || fstat(fileno(out), &file);
+
+	if (fclose(out) || bad)
+		xs_tell("xstrace: cannot write all of %s: %s\n", path, strerror(errno));
+	else
+		xs_tell_stored(what, path, file.st_dev, file.st_ino, 0);
 }
 
 /* metrics/ in the process's directory, and the file's name there without its end. */

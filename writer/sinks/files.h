@@ -5,6 +5,7 @@
 #define XS_FILES_H
 
 #include <stddef.h>
+#include <stdio.h>
 
 #include "traced.h"
 
@@ -30,8 +31,17 @@ enum xs_file {
  */
 int xs_file_create(struct xs_process *process, enum xs_file kind, char *path, size_t size);
 /*
- * The same of a device's hardware metrics: <output>.metrics.<pid>[.<rank>]<suffix>, which devices
- * share, or metrics/metrics_<device>.csv in the directory of --result-dir.
+ * The same for what is written as a whole at the end. NULL: it cannot be made, which is told.
+ */
+FILE *xs_file_begin(struct xs_process *process, enum xs_file kind, char *path, size_t size);
+/*
+ * Ends such a file, with a line that says where it is, or that it is not whole; `what` begins that
+ * line: "Call stacks are".
+ */
+void xs_file_end(FILE *out, const char *what, const char *path);
+/*
+ * As xs_file_create(), of a device's hardware metrics: <output>.metrics.<pid>[.<rank>]<suffix>,
+ * which devices share, or metrics/metrics_<device>.csv in the directory of --result-dir.
  */
 int xs_file_create_metrics(struct xs_process *process, uint32_t device, char *path, size_t size);
 /* A file without a name, for what is copied elsewhere later. The descriptor or -errno. */

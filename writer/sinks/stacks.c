@@ -6,12 +6,9 @@
  * the trace all the same, made anew each time; in the folded file their time goes to one line,
  * "(too many stacks)".
  */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "files.h"
 #include "hash.h"
@@ -19,7 +16,6 @@
 #include "names.h"
 #include "stacks.h"
 #include "symbols.h"
-#include "stored.h"
 #include "text.h"
 
 #define MAX_STACKS 65536u
@@ -269,28 +265,15 @@ static bool write_folded(struct xs_process *process)
 {
 	const struct xs_stacks *stacks = process->sink[XS_SINK_STACKS];
 	char path[PATH_MAX];
-	struct stat file;
-	FILE *out = NULL;
-	int fd;
-	bool bad;
+	FILE *out;
 
 	if (process->run->flight || (!stacks->count && !stacks->omitted_ns))
 		return false;
-	fd = xs_file_create(process, XS_FILE_FOLDED, path, sizeof(path));
-	if (fd >= 0)
-		out = fdopen(fd, "w");
-	if (!out) {
-		xs_tell("xstrace: cannot write %s: %s\n", path, strerror(fd < 0 ? -fd : errno));
-		if (fd >= 0)
-			close(fd);
+	out = xs_file_begin(process, XS_FILE_FOLDED, path, sizeof(path));
+	if (!out)
 		return false;
-	}
 	print(out, process);
-	bad = ferror(out) || fstat(fd, &file);
-	if (fclose(out) || bad)
-		xs_tell("xstrace: cannot write all of %s: %s\n", path, strerror(errno));
-	else
-		xs_tell_stored("Call stacks are", path, file.st_dev, file.st_ino, 0);
+	xs_file_end(out, "Call stacks are", path);
 	return true;
 }
 
