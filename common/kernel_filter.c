@@ -76,3 +76,8 @@ bool xs_kernel_wanted(const struct xs_options *options, const char *name, const 
 		return true;
 	return !plain && is_cpp(name);
 }
+
+bool xs_function_wanted(const struct xs_options *options, const char *name)
+{
+	return !holds_any(name, name, options->exclude_calls);
+}

@@ -1,4 +1,4 @@
-/* --include-kernels and --exclude-kernels. */
+/* --include-kernels, --exclude-kernels and --exclude-calls. */
 #ifndef XS_KERNEL_FILTER_H
 #define XS_KERNEL_FILTER_H
 
@@ -21,5 +21,7 @@ void xs_names_split(char *text);
  * process asks again. A piece that begins with _Z is part of the name as the driver tells it.
  */
 bool xs_kernel_wanted(const struct xs_options *options, const char *name, const char *plain);
+/* Is a call of the function to be shown? */
+bool xs_function_wanted(const struct xs_options *options, const char *name);
 
 #endif

@@ -153,6 +153,9 @@ const struct xs_option xs_option_table[] = {
 	      "(copies and fills stay)"),
 	TEXTS(0, "exclude-kernels", exclude_kernels, "NAMES", XS_LINES,
 	      "Device work: no kernels with one of these pieces in the name"),
+	TEXTS(0, "exclude-calls", exclude_calls, "NAMES", XS_LINES,
+	      "Calls: no functions with one of these pieces in the name, such as MPI_Test; the "
+	      "work that they give to devices stays"),
 	TEXTS(0, "include-kernels-file", include_kernels_files, "FILE", XS_TEXTS,
 	      "As --include-kernels, with the pieces in a file, separated by commas or lines"),
 	TEXTS(0, "exclude-kernels-file", exclude_kernels_files, "FILE", XS_TEXTS,

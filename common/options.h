@@ -101,12 +101,13 @@ struct xs_options {
 	char kmd_script[XS_PATH_MAX];
 	char recover[XS_PATH_MAX];
 	char show_help[64]; /* a topic, "all"; empty: not wanted */
-	uint32_t has_names; /* one of the four below is not empty; nobody looks at them else */
+	uint32_t has_names; /* one of the five below is not empty; nobody looks at them else */
 	/*
 	 * as given; the launcher makes pieces of names of them and of what is in the files, each
 	 * with its NUL, and an empty one behind the last
 	 */
 	char include_kernels[XS_NAMES_MAX + 1], exclude_kernels[XS_NAMES_MAX + 1];
+	char exclude_calls[XS_NAMES_MAX + 1]; /* likewise */
 	/* paths, likewise */
 	char include_kernels_files[XS_NAMES_MAX + 1], exclude_kernels_files[XS_NAMES_MAX + 1];
 };

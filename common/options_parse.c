@@ -377,6 +377,7 @@ int xs_options_parse(struct xs_options *options, int argc, char **argv, int *ret
 	}
 	*ret_app = i < argc ? i : argc;
 	options->has_names = options->include_kernels[0] || options->exclude_kernels[0] ||
-			     options->include_kernels_files[0] || options->exclude_kernels_files[0];
+			     options->include_kernels_files[0] ||
+			     options->exclude_kernels_files[0] || options->exclude_calls[0];
 	return result ? result : finish(options, error, error_size);
 }

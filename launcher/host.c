@@ -121,7 +121,7 @@ static int look_up(struct xs_options *options)
 
 	if (said >= 0)
 		(void)dup2(said, STDERR_FILENO);
-	if (xs_report_check(options) < 0 || xs_read_kernels(options) < 0 ||
+	if (xs_report_check(options) < 0 || xs_read_names(options) < 0 ||
 	    (options->devices[0] && xs_devices_select(options) < 0)) {
 		n = said < 0 ? 0 : pread(said, text, sizeof(text) - 1, 0);
 		text[n < 0 ? 0 : n] = '\0';

@@ -228,9 +228,9 @@ bool xs_rank_wanted(const struct xs_options *options);
 int32_t xs_rank(void);
 /*
  * Puts the names of --include-kernels-file and --exclude-kernels-file to the others, and splits
- * them. 0, or -1 after one line that says what is wrong.
+ * them and those of --exclude-calls. 0, or -1 after one line that says what is wrong.
  */
-int xs_read_kernels(struct xs_options *options);
+int xs_read_names(struct xs_options *options);
 /* Prints a line for each option that is accepted and changes nothing. */
 void xs_tell_missing(const struct xs_options *options);
 

@@ -333,7 +333,7 @@ int main(int argc, char **argv)
 			"--help\n");
 		return XS_EXIT_SELF;
 	}
-	if (xs_read_kernels(&options) < 0 ||
+	if (xs_read_names(&options) < 0 ||
 	    (options.devices[0] && xs_devices_select(&options) < 0) ||
 	    xs_counters_select(&options) < 0)
 		return XS_EXIT_SELF;

@@ -36,7 +36,7 @@ bool xs_rank_wanted(const struct xs_options *options)
  * Adds the file's text to `names`; a file of which something does not fit is an error, not a
  * shorter list.
  */
-static int read_names(const char *option, const char *path, char *names)
+static int read_file(const char *option, const char *path, char *names)
 {
 	size_t used = strlen(names), n;
 	FILE *file;
@@ -66,29 +66,30 @@ static int read_names(const char *option, const char *path, char *names)
 }
 
 /* `paths`: each with its NUL, an empty one behind the last. */
-static int read_list(const char *option, const char *paths, char *names)
+static int read_list(const char *option, const char *what, const char *paths, char *names)
 {
 	const char *file = paths[0] ? "-file" : "";
 	bool given = names[0] || paths[0];
 
 	for (; *paths; paths += strlen(paths) + 1)
-		if (read_names(option, paths, names) < 0)
+		if (read_file(option, paths, names) < 0)
 			return -1;
 	xs_names_split(names);
 	if (given && !names[0]) {
-		xs_tell("xstrace: --%s%s names no kernel\n", option, file);
+		xs_tell("xstrace: --%s%s names no %s\n", option, file, what);
 		return -1;
 	}
 	return 0;
 }
 
-int xs_read_kernels(struct xs_options *options)
+int xs_read_names(struct xs_options *options)
 {
-	if (read_list("include-kernels", options->include_kernels_files, options->include_kernels) <
-	    0)
+	if (read_list("include-kernels", "kernel", options->include_kernels_files,
+		      options->include_kernels) < 0 ||
+	    read_list("exclude-kernels", "kernel", options->exclude_kernels_files,
+		      options->exclude_kernels) < 0)
 		return -1;
-	return read_list("exclude-kernels", options->exclude_kernels_files,
-			 options->exclude_kernels);
+	return read_list("exclude-calls", "function", "", options->exclude_calls);
 }
 
 /* ---- options that are accepted and change nothing ---- */

@@ -70,7 +70,9 @@ def test_paused_from_the_start(xstrace, text, shown):
     assert steps(xstrace, PAUSED, text) == shown
 
 
-@pytest.mark.parametrize("value, shown", [("1", "a"), ("0", ""), ("", "a"), ("3", "a"), ("true", "a"), ("yes", "a"), ("False", ""), ("off", ""), ("no", "")])
+@pytest.mark.parametrize(
+    "value, shown", [("1", "a"), ("0", ""), ("", "a"), ("3", "a"), ("true", "a"), ("yes", "a"), ("False", ""), ("off", ""), ("no", "")]
+)
 def test_environment_at_the_start(xstrace, value, shown):
     assert steps(xstrace, PAUSED, "=a", env={ENABLE: value}) == shown
     older = ITT + " --conditional-collection"
@@ -316,9 +318,7 @@ def links():
 
 
 def start_loop(xstrace, session, options=ITT, text="say:ready loop:tick", **more):
-    run = xstrace.start(
-        f"{options} --session {session}", "itt_control", text.split(), stdin=subprocess.PIPE, **more
-    )
+    run = xstrace.start(f"{options} --session {session}", "itt_control", text.split(), stdin=subprocess.PIPE, **more)
     run.wait_for_output()
     return run
 
@@ -656,6 +656,7 @@ def test_application_that_cannot_be_run_leaves_no_name(xstrace):
 
 # ---- kernels ----
 
+
 def kernels(run):
     """Which kernels are in the trace; everything else must be there whatever is filtered."""
     lines = expected_lines(run.out)
@@ -717,6 +718,26 @@ def test_kernels_in_the_report(xstrace):
     run = xstrace("-h -d --include-kernels reduce", "gemm", [64, 3])
     assert re.search(r"\breduce\b", run.err + "\n".join(run.said)) and "multiply" not in run.err
     assert re.search(r"clEnqueueNDRangeKernel,\s*6,", run.err)
+
+
+def test_excluded_calls(xstrace):
+    """They are nowhere; what they gave to the device is there."""
+    options = "-h -c -o log --chrome-call-logging --chrome-device-logging"
+    run = xstrace([*options.split(), "--exclude-calls", "NDRange, clSetKernelArg"], "gemm", [64, 3])
+    seen = {s.name for s in run.trace.calls}
+    assert "clEnqueueReadBuffer" in seen and not seen & {"clEnqueueNDRangeKernel", "clSetKernelArg"}
+    assert {s.base for s in run.trace.device if "global" in s.args} == {"multiply", "reduce"}
+    text = "".join(path.read_text() for path in run.cwd.glob("log.*"))
+    assert "clEnqueueReadBuffer" in text and "NDRange" not in text and "clSetKernelArg" not in text
+    # where arrows begin and end is never left out
+    run = xstrace([KERNEL, "--exclude-calls", "NDRange"], "gemm", ["--expected", 64, 3])
+    assert kernels(run) == "multiply reduce"
+
+
+def test_excluded_calls_of_no_function(xstrace):
+    result = xs("--exclude-calls", " , ", "echo", "started", cwd=xstrace.cwd)
+    assert (result.returncode, result.stdout) == (125, "")
+    assert result.stderr == "xstrace: --exclude-calls names no function\n"
 
 
 def test_kernel_files_that_cannot_be_read(xstrace):

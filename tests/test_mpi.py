@@ -46,6 +46,20 @@ def test_messages(xstrace, mpi_app, ranks):
     assert half[0] != half[1]
 
 
+def test_excluded_calls(xstrace, mpi_app):
+    """Without calls that begin, ask for or end requests the rest is as it was, and so is the requests' work."""
+    app = mpi_app("mpi_messages")
+    out = ("MPI_Wait", "MPI_Test", "MPI_Irecv")
+    whole = Ranks(xstrace, MPI, app, [xstrace.cwd])
+    part = Ranks(xstrace, f"{MPI} -h --exclude-calls {','.join(out)}", app, [xstrace.cwd])
+    assert part.run.status == 0 and not any(word in part.run.err for word in out)
+    for rank, trace in part.traces.items():
+        before = names_of(whole.traces[rank])
+        assert names_of(trace) == {name: count for name, count in before.items() if not name.startswith(out)} != before
+        work, was = (collections.Counter(s.name for s in t.slices if s.cat == "mpi_request") for t in (trace, whole.traces[rank]))
+        assert work == was and work["MPI_Irecv"]
+
+
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_collectives(xstrace, mpi_app, ranks):
     app = mpi_app("mpi_collectives")
@@ -201,10 +215,7 @@ def test_nodes_that_share_a_directory(xstrace, mpi_app):
     ready = xstrace.cwd / "ready"
     words = [XSTRACE, MPI, "-h", "-o", "rep.txt", mpi_app("mpi_session"), xstrace.cwd]
     pipes = {"cwd": xstrace.cwd, "stdin": subprocess.PIPE, "env": {**os.environ, "RANK": "0"}}
-    jobs = [
-        subprocess.Popen(["unshare", *namespaces, "sh", "-c", script, "sh", host, *map(str, words)], **pipes)
-        for host in hosts
-    ]
+    jobs = [subprocess.Popen(["unshare", *namespaces, "sh", "-c", script, "sh", host, *map(str, words)], **pipes) for host in hosts]
     wait_until(lambda: ready.exists() and len(ready.read_text()) == len(hosts))
     for job in jobs:
         job.stdin.close()

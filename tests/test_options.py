@@ -179,6 +179,7 @@ VALUES = {
     "follow-child-process": "0",
     "include-kernels": "gemm,conv",
     "exclude-kernels": "copy",
+    "exclude-calls": "MPI_Test",
     "include-kernels-file": "/etc/passwd",
     "exclude-kernels-file": "/etc/passwd",
     "flight-recorder": "10s",

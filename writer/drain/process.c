@@ -137,7 +137,8 @@ static void show_in_call(struct xs_track *track, uint32_t in, uint64_t start, ui
 				      .end = end,
 				      .unfinished = true };
 
-	XS_TELL_SINKS(track->process, call_unfinished, track, &call);
+	if (xs_call_wanted(track->process->run, &event))
+		XS_TELL_SINKS(track->process, call_unfinished, track, &call);
 }
 
 static void finish_track(struct xs_track *track, uint64_t end)

@@ -130,6 +130,7 @@ void xs_calls_begin(struct xs_track *track, const struct xs_event *event, uint32
 {
 	struct xs_process *process = track->process;
 	const struct xs_function *function = xs_function_of(event->source, event->name, NULL);
+	bool wanted = xs_call_wanted(process->run, event);
 	struct xs_calls *calls = calls_of(track);
 	uint32_t count = (size - (uint32_t)sizeof(*event)) / 8;
 	struct sight sight = { .ended = true };
@@ -141,7 +142,8 @@ void xs_calls_begin(struct xs_track *track, const struct xs_event *event, uint32
 		return;
 	if (!function) {
 		given = (struct xs_given){ .start = xs_process_ns(process, event->tick) };
-		XS_TELL_SINKS(process, call_begin, track, event, &given);
+		if (wanted)
+			XS_TELL_SINKS(process, call_begin, track, event, &given);
 		return;
 	}
 	count = count < function->words ? count : function->words;
@@ -155,7 +157,8 @@ void xs_calls_begin(struct xs_track *track, const struct xs_event *event, uint32
 	entered->complete = sight.ended;
 	memcpy(entered->words, event + 1, count * sizeof(entered->words[0]));
 	given = given_of(entered, sight.values);
-	XS_TELL_SINKS(process, call_begin, track, event, &given);
+	if (wanted)
+		XS_TELL_SINKS(process, call_begin, track, event, &given);
 }
 
 /*
@@ -204,7 +207,9 @@ void xs_calls_finish(struct xs_track *track, uint64_t end)
 		const struct xs_event event = { .source = (uint8_t)(entered->function >> 24),
 						.name = entered->function & 0xffffff };
 
-		XS_TELL_SINKS(track->process, call_left, track, &event, entered->start, end);
+		if (xs_call_wanted(track->process->run, &event))
+			XS_TELL_SINKS(track->process, call_left, track, &event, entered->start,
+				      end);
 	}
 	xs_calls_forget(track);
 }

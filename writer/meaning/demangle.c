@@ -215,3 +215,18 @@ bool xs_work_wanted(struct xs_run *run, const struct xs_event *event)
 		*known = event->name << 1 | is_wanted(run, event->name);
 	return *known & 1;
 }
+
+bool xs_call_wanted(struct xs_run *run, const struct xs_event *event)
+{
+	/* all ids of functions have the highest bit, which is not kept */
+	uint32_t id = xs_function_id(event->source, event->name), key = id << 1;
+	uint32_t *known = &run->filtered_calls[id % XS_FILTERED];
+	size_t length;
+
+	if (!run->options->has_names || (run->options->chrome_kernel && event->kind == XS_CALL &&
+					 event->flags & XS_CALL_FLAG_OF_WORK))
+		return true;
+	if ((*known & ~1u) != key)
+		*known = key | xs_function_wanted(run->options, xs_text_of(run, id, &length));
+	return *known & 1;
+}

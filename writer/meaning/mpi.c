@@ -460,7 +460,8 @@ static void read_call(struct xs_track *track, const struct xs_mpi_record *record
 		call.started = track->started->number;
 		call.started_count = track->started->count;
 	}
-	XS_TELL_SINKS(process, mpi_call, track, &call);
+	if (xs_call_wanted(process->run, &record->event))
+		XS_TELL_SINKS(process, mpi_call, track, &call);
 	if (track->started)
 		track->started->count = 0;
 	if (names_request && call.words == 1u << XS_MPI_REQUEST &&

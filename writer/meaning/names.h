@@ -78,5 +78,10 @@ const char *xs_kernel_text(struct xs_run *run, const struct xs_event *event, siz
  * far as it knew.
  */
 bool xs_work_wanted(struct xs_run *run, const struct xs_event *event);
+/*
+ * --exclude-calls: is the call to be shown? Calls of --chrome-kernel-logging always are: arrows
+ * begin and end there.
+ */
+bool xs_call_wanted(struct xs_run *run, const struct xs_event *event);
 
 #endif

@@ -101,6 +101,7 @@ static void read_call(struct xs_track *track, const struct xs_event *event, uint
 				.name = xs_function_id(event->source, event->name) };
 	struct xs_given given;
 	uint64_t off;
+	bool wanted;
 
 	if (size < sizeof(*record))
 		return;
@@ -124,11 +125,16 @@ static void read_call(struct xs_track *track, const struct xs_event *event, uint
 	/* a call's own record may be lost, and its stack not */
 	if (track->callers && track->callers->count && track->callers->tick == event->tick)
 		call.callers = track->callers;
-	/* one that is cut did not return while it was recorded: no arrow leads to its end */
-	track->call_tick = call.unfinished ? 0 : event->tick;
+	wanted = xs_call_wanted(process->run, event);
+	/*
+	 * one that is cut did not return while it was recorded: no arrow leads to its end, nor to
+	 * one that is not shown
+	 */
+	track->call_tick = call.unfinished || !wanted ? 0 : event->tick;
 	track->call_start = call.start;
 	track->call_end = track->last_ns = call.end;
-	XS_TELL_SINKS(process, call, track, &call);
+	if (wanted)
+		XS_TELL_SINKS(process, call, track, &call);
 	if (call.callers)
 		track->callers->count = 0;
 }

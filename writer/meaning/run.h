@@ -15,7 +15,7 @@
 #include "shm.h"
 #include "strtab.h"
 
-#define XS_FILTERED 256u /* kernels whose answer is remembered */
+#define XS_FILTERED 256u /* kernels, and functions, whose answer is remembered */
 
 /* What a trace says about the dump that it belongs to. */
 struct xs_dump {
@@ -64,6 +64,7 @@ struct xs_run {
 	struct xs_symbols *symbols; /* symbols.c; NULL: none yet */
 	/* demangle.c: kernels' name ids << 1 | wanted, by their last bits */
 	uint32_t filtered[XS_FILTERED];
+	uint32_t filtered_calls[XS_FILTERED]; /* functions, likewise */
 	/* names.c: copies of the strings that were asked for; NULL: none yet */
 	struct xs_texts *texts;
 	/* places.c: of texts that say where something is; NULL: they stay without */
