@@ -1,5 +1,6 @@
 """Runs while they go on: --top, --once, --json, --export."""
 
+import contextlib
 import json
 import os
 import re
@@ -7,6 +8,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -336,6 +338,39 @@ def test_export_at_a_port(xstrace):
     assert run.status == 0
     with pytest.raises(OSError):
         fetch(url)
+
+
+@pytest.mark.parametrize("how", ["silent", "asks for ever", "does not read"])
+def test_export_keeps_nobody_waiting_for_another(xstrace, how):
+    """Every user of the machine can connect: those that say or read nothing, as many as there may be, delay no one."""
+    text = {"silent": b"", "asks for ever": b"GET /metrics HTTP/1.1\r\nX: ", "does not read": b"GET /metrics HTTP/1.1\r\n\r\n"}[how]
+    watched = Watched(xstrace, ["tasks", "a", "9"], options=f"{ITT} --export prometheus:0").go()
+    url = url_of(watched.run)
+    port = int(re.search(r":(\d+)/", url)[1])
+    over = threading.Event()
+
+    def hold():
+        while not over.is_set():
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 5) as one:
+                one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
+                one.send(text)
+                over.wait(3)
+
+    holders = [threading.Thread(target=hold) for _ in range(40)]
+    try:
+        for one in holders:
+            one.start()
+        time.sleep(1)
+        began = time.monotonic()
+        for _ in range(5):
+            assert "xstrace_up" in fetch(url)
+        assert time.monotonic() - began < 5
+    finally:
+        over.set()
+        for one in holders:
+            one.join()
+    watched.run.process.stdin.close()
+    assert watched.run.finish().status == 0
 
 
 def test_export_to_a_file(xstrace, tmp_path):
