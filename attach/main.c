@@ -140,7 +140,7 @@ static void read_line(void *data, char *line)
 	struct attach *attach = data;
 	char kind = line[0], *rest = line[0] && line[1] ? line + 2 : line;
 
-	if (kind == 'S' && !attach->begun)
+	if (kind == 'T' && !attach->begun)
 		tell_begin(attach);
 	if (attach->paused && kind != 'E')
 		return;
