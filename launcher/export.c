@@ -349,9 +349,9 @@ static void serve(const struct target *target)
 			if (readers[i].fd < 0)
 				continue;
 			waiting[count] = &readers[i];
-			fds[count++] = (struct pollfd){
-				readers[i].fd, (short)(readers[i].answer ? POLLOUT : POLLIN), 0
-			};
+			fds[count++] =
+				(struct pollfd){ readers[i].fd,
+						 (short)(readers[i].answer ? POLLOUT : POLLIN), 0 };
 		}
 		if (poll(fds, count, patience(now, next)) < 0)
 			continue;

@@ -273,7 +273,8 @@ static int find_command(const struct xs_options *options, const char *app, comma
 	return 0;
 }
 
-/* What is closed leads nowhere: so no file of a command's gets that descriptor, and what is said. */
+/* What is closed leads nowhere: so no file of a command's gets that descriptor, and what is said.
+ */
 static void open_streams(void)
 {
 	int fd;

@@ -67,11 +67,10 @@ static int64_t job(void)
 static int bind_for_all(const struct xs_dynolog *dynolog)
 {
 	mode_t mask = umask(0111); /* this process has one thread */
-	int result =
-		bind(dynolog->fd, (const struct sockaddr *)&dynolog->own,
-		     (socklen_t)dynolog->own_length) < 0
-			? -errno
-			: 0;
+	int result = bind(dynolog->fd, (const struct sockaddr *)&dynolog->own,
+			  (socklen_t)dynolog->own_length) < 0
+			     ? -errno
+			     : 0;
 
 	(void)umask(mask);
 	return result;
