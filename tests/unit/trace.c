@@ -30,24 +30,16 @@ static uint64_t number(const char *text)
 	return text ? strtoull(text, NULL, 10) : UINT64_MAX;
 }
 
-/* NULL from NULL. */
-static const char *next(const char *from, const char *stop, const char *key)
-{
-	return from ? behind(from, stop, key) : NULL;
-}
-
 static void parse_slice(struct slice *slice, const char *line, const char *stop)
 {
-	const char *at = line, *name;
+	const char *name = behind(line, stop, ",\"name\":\"");
 
 	memset(slice, 0, sizeof(*slice));
-	/* in this order */
-	slice->tid = number(at = next(at, stop, "\"tid\":"));
-	slice->pid = number(at = next(at, stop, ",\"pid\":"));
-	slice->start = micros(at = next(at, stop, ",\"ts\":"));
-	slice->end = slice->start + micros(at = next(at, stop, ",\"dur\":"));
-	name = next(at, stop, ",\"name\":\"");
-	slice->unfinished = name && behind(name, stop, "\"unfinished\":true");
+	slice->tid = number(behind(line, stop, "\"tid\":"));
+	slice->pid = number(behind(line, stop, ",\"pid\":"));
+	slice->start = micros(behind(line, stop, ",\"ts\":"));
+	slice->end = slice->start + micros(behind(line, stop, ",\"dur\":"));
+	slice->unfinished = behind(line, stop, "\"unfinished\":true");
 	for (size_t n = 0; name && n + 1 < sizeof(slice->name) && name[n] != '"'; n++)
 		slice->name[n] = name[n];
 }
