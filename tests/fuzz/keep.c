@@ -10,7 +10,8 @@
 
 #define MAPPINGS 64
 
-static bool is_kept; /* the process's files are those of all runs */
+static bool is_kept;	   /* the process's files are those of all runs */
+static bool is_drain_kept; /* and the drain side's beside them, too */
 
 static struct mapping {
 	char name[XS_NAME_MAX];
@@ -28,7 +29,8 @@ static bool is_process_file(const char *path)
 {
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
 
-	return is_kept && (name[0] == 'p' || name[0] == 'd') && name[1] >= '0' && name[1] <= '9';
+	return is_kept && (name[0] == 'p' || (is_drain_kept && name[0] == 'd')) && name[1] >= '0' &&
+	       name[1] <= '9';
 }
 
 static struct mapping *find_name(const char *name)
@@ -171,4 +173,9 @@ int __wrap_unlinkat(int directory, const char *path, int flags)
 void keep_files(bool keep)
 {
 	is_kept = keep;
+}
+
+void keep_drain_files(void)
+{
+	is_drain_kept = true;
 }
