@@ -42,7 +42,7 @@ struct attach {
 	int signals, pidfd;
 	uint64_t now;		       /* ns of the trace: the look whose lines are read */
 	uint64_t counted, counted_cpu; /* of the last values of the counters */
-	bool again, stopping, paused, told;
+	bool again, begun, stopping, paused, told;
 	char why[256]; /* the sampler has said why it cannot; empty: it has not */
 };
 
@@ -126,11 +126,22 @@ static void end_look(struct attach *attach, const char *rest)
 	xs_title_look(&attach->process);
 }
 
+/* Once threads were seen: before, the kernel may refuse it yet. */
+static void tell_begin(struct attach *attach)
+{
+	attach->begun = true;
+	at_tell_not_recorded(attach->pid);
+	xs_tell("[INFO] Process %d (%s) is sampled every %g ms; Ctrl-C ends that\n", attach->pid,
+		attach->process.comm, (double)attach->interval / MS);
+}
+
 static void read_line(void *data, char *line)
 {
 	struct attach *attach = data;
 	char kind = line[0], *rest = line[0] && line[1] ? line + 2 : line;
 
+	if (kind == 'T' && !attach->begun)
+		tell_begin(attach);
 	if (attach->paused && kind != 'E')
 		return;
 	switch (kind) {
@@ -413,9 +424,6 @@ static int sample(struct attach *attach)
 	name_process(attach);
 	if (!start_sampler(attach))
 		return XS_EXIT_SELF;
-	at_tell_not_recorded(attach->pid);
-	xs_tell("[INFO] Process %d (%s) is sampled every %g ms; Ctrl-C ends that\n", attach->pid,
-		attach->process.comm, (double)attach->interval / MS);
 	follow(attach);
 	if (!attach->threads.told && !attach->why[0] && !attach->stopping)
 		(void)strcpy(attach->why, "it has just ended");

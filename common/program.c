@@ -1,7 +1,7 @@
 #include "program.h"
+#include "regular.h"
 
 #include <elf.h>
-#include <fcntl.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -127,8 +127,7 @@ static enum xs_program kind(const char *path, char *const *argv, int depth, cons
 		char text[256];
 	} head = { .text = "" };
 	enum xs_program result = XS_PROGRAM_UNKNOWN;
-	struct elf elf = { .fd = depth > DEPTH ? -1
-					       : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) };
+	struct elf elf = { .fd = depth > DEPTH ? -1 : xs_open_regular(path) };
 	struct stat st;
 	ssize_t n;
 

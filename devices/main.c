@@ -11,6 +11,7 @@
  *	xstrace-devices select LIST   --devices-to-sample: prints three masks, of OpenCL's, Level
  *	                              Zero's and CUDA's devices
  */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -104,6 +105,19 @@ static void print_metrics(void)
 		(void)xs_print_metrics();
 }
 
+/* A list that is not whole is none. */
+static int printed(void)
+{
+	bool flushed = !fflush(stdout);
+
+	if (flushed && !ferror(stdout))
+		return 0;
+	if (flushed || errno != EPIPE)
+		fprintf(stderr, "xstrace: cannot write the list: %s\n",
+			flushed ? "stdout takes no more" : strerror(errno));
+	return XS_EXIT_SELF;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
@@ -117,7 +131,7 @@ int main(int argc, char **argv)
 	if (argc == 2 && !strcmp(argv[1], "metrics")) {
 		xs_want_metrics();
 		print_metrics();
-		return 0;
+		return printed();
 	}
 	if (argc < 2) {
 		fprintf(stderr, "xstrace-devices: called by xstrace --device-list\n");
@@ -139,5 +153,5 @@ int main(int argc, char **argv)
 	list_devices(&list);
 	if (!strcmp(argv[1], "all"))
 		print_metrics();
-	return 0;
+	return printed();
 }

@@ -5,7 +5,6 @@
 #include "doctor.h"
 
 #include <elf.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 #include <unistd.h>
 
 #include "program.h"
+#include "regular.h"
 
 #define LISTED (64u << 10) /* bytes of what the loader lists */
 
@@ -45,7 +45,7 @@ static const struct runtime {
 /* Its dynamic loader, by PT_INTERP; empty: none, or no ELF file of 64 bits. */
 static void interpreter_of(const char *path, char *name, size_t size)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	int fd = xs_open_regular(path);
 	Elf64_Ehdr head;
 	Elf64_Phdr part;
 	ssize_t n;

@@ -20,6 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "regular.h"
 #include "version.h"
 
 #define MIB	  (1ull << 20)
@@ -29,7 +30,7 @@
 
 void dr_first_line(const char *path, char *text, size_t size)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = xs_open_regular(path);
 	ssize_t n = fd < 0 ? -1 : read(fd, text, size - 1);
 
 	if (fd >= 0)
@@ -42,7 +43,7 @@ bool dr_file_has(const char *path, const char *text)
 {
 	static char data[1 << 16];
 	size_t keep = strlen(text) - 1, have = 0;
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	int fd = xs_open_regular(path);
 	long long left = FILE_MOST;
 	bool found = false;
 	ssize_t n;

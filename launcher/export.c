@@ -107,7 +107,7 @@ static int listen_at(struct target *target, const char *spec, const char *host, 
 	if (target->socket >= 0)
 		(void)setsockopt(target->socket, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 	error = target->socket < 0 || bind(target->socket, &at.any, length) < 0 ||
-				listen(target->socket, 16) < 0
+				listen(target->socket, 128) < 0
 			? errno
 			: 0;
 	if (error)
@@ -183,31 +183,35 @@ static int write_file(const struct target *target, const char *spec)
 	return error ? tell(spec, strerror(error)) : 0;
 }
 
-/* ---- one request ---- */
+/* ---- requests ---- */
 
-static bool is_ready(int fd, short what, uint64_t deadline)
+#define READERS 64u
+
+/*
+ * Somebody who is connected. Nobody waits for another one's request, nor for what another one does
+ * not read.
+ */
+struct reader {
+	int fd; /* -1: nobody */
+	uint64_t deadline;
+	size_t got;
+	char request[REQUEST + 1];
+	char *answer; /* NULL: it has not asked yet */
+	size_t length, sent;
+};
+
+static struct reader readers[READERS];
+
+static void end(struct reader *reader)
 {
-	struct pollfd one = { .fd = fd, .events = what };
-	uint64_t now = xs_clock_ns(CLOCK_MONOTONIC);
-
-	return now < deadline && poll(&one, 1, (int)((deadline - now) / 1000000) + 1) > 0;
+	if (reader->fd >= 0)
+		(void)close(reader->fd);
+	free(reader->answer);
+	reader->fd = -1;
+	reader->answer = NULL;
 }
 
-static void send_all(int fd, const char *text, size_t length, uint64_t deadline)
-{
-	while (length && is_ready(fd, POLLOUT, deadline)) {
-		ssize_t n = send(fd, text, length, MSG_NOSIGNAL | MSG_DONTWAIT);
-
-		if (n < 0 && (errno == EAGAIN || errno == EINTR))
-			continue;
-		if (n <= 0)
-			return;
-		text += n;
-		length -= (size_t)n;
-	}
-}
-
-static void answer(int fd, const char *status, const char *text, size_t length, uint64_t deadline)
+static void answer(struct reader *reader, const char *status, const char *text, size_t length)
 {
 	char head[256];
 	int n = snprintf(head, sizeof(head),
@@ -215,8 +219,15 @@ static void answer(int fd, const char *status, const char *text, size_t length, 
 			 "Content-Length: %zu\r\nConnection: close\r\n\r\n",
 			 status, length);
 
-	send_all(fd, head, (size_t)n, deadline);
-	send_all(fd, text, length, deadline);
+	reader->answer = malloc((size_t)n + length);
+	if (!reader->answer)
+		return;
+	memcpy(reader->answer, head, (size_t)n);
+	memcpy(reader->answer + n, text, length);
+	reader->length = (size_t)n + length;
+	reader->sent = 0;
+	/* what the numbers took is not the reader's time */
+	reader->deadline = xs_clock_ns(CLOCK_MONOTONIC) + REQUEST_MS * 1000000ull;
 }
 
 /*
@@ -241,61 +252,134 @@ static bool is_meant(const struct target *target, const char *request)
 	return !strcasecmp(name, "localhost") || read_address(name, 0, &at);
 }
 
-static void serve(const struct target *target, int fd)
+static void answer_request(const struct target *target, struct reader *reader)
 {
-	uint64_t deadline = xs_clock_ns(CLOCK_MONOTONIC) + REQUEST_MS * 1000000ull;
-	char request[REQUEST + 1] = "";
-	size_t got = 0, length = 0;
+	size_t length = 0;
 	char *text;
 
-	while (got < REQUEST && !strstr(request, "\r\n\r\n") && is_ready(fd, POLLIN, deadline)) {
-		ssize_t n = recv(fd, request + got, REQUEST - got, MSG_DONTWAIT);
-
-		if (n <= 0)
-			break;
-		got += (size_t)n;
-		request[got] = '\0';
-	}
-	if (!is_meant(target, request)) {
-		answer(fd, "403 Forbidden", "not by this name\n", 17, deadline);
-	} else if (!strncmp(request, "GET /metrics ", 13) ||
-		   !strncmp(request, "GET /metrics?", 13)) {
+	if (!is_meant(target, reader->request)) {
+		answer(reader, "403 Forbidden", "not by this name\n", 17);
+	} else if (!strncmp(reader->request, "GET /metrics ", 13) ||
+		   !strncmp(reader->request, "GET /metrics?", 13)) {
 		text = numbers(target, &length);
-		/* what the numbers took is not the reader's time */
-		deadline = xs_clock_ns(CLOCK_MONOTONIC) + REQUEST_MS * 1000000ull;
 		if (text)
-			answer(fd, "200 OK", text, length, deadline);
+			answer(reader, "200 OK", text, length);
 		free(text);
-	} else if (got) {
-		answer(fd, "404 Not Found", "GET /metrics\n", 13, deadline);
+	} else if (reader->got) {
+		answer(reader, "404 Not Found", "GET /metrics\n", 13);
 	}
-	(void)close(fd);
+}
+
+/* More of a request. False: there is nothing to be done for it. */
+static bool hear(const struct target *target, struct reader *reader)
+{
+	ssize_t n = recv(reader->fd, reader->request + reader->got, REQUEST - reader->got,
+			 MSG_DONTWAIT);
+
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR;
+	reader->got += (size_t)n;
+	reader->request[reader->got] = '\0';
+	if (n && reader->got < REQUEST && !strstr(reader->request, "\r\n\r\n"))
+		return true;
+	answer_request(target, reader);
+	return reader->answer;
+}
+
+/* More of an answer. False: that was all. */
+static bool tell_more(struct reader *reader)
+{
+	ssize_t n = send(reader->fd, reader->answer + reader->sent, reader->length - reader->sent,
+			 MSG_NOSIGNAL | MSG_DONTWAIT);
+
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR;
+	reader->sent += (size_t)n;
+	return reader->sent < reader->length;
+}
+
+/* One that has connected; where there are too many, the first of them has had its time. */
+static void take(const struct target *target, uint64_t now)
+{
+	int fd = accept4(target->socket, NULL, NULL, SOCK_CLOEXEC);
+	struct reader *place = &readers[0];
+
+	if (fd < 0) {
+		/* no descriptor is left, and the reader waits on */
+		(void)poll(NULL, 0, errno == EAGAIN ? 0 : 100);
+		return;
+	}
+	for (unsigned i = 0; i < READERS && place->fd >= 0; i++)
+		if (readers[i].fd < 0 || readers[i].deadline < place->deadline)
+			place = &readers[i];
+	end(place);
+	*place = (struct reader){ .fd = fd, .deadline = now + REQUEST_MS * 1000000ull };
+}
+
+/* How long nothing has to be done, ms. */
+static int patience(uint64_t now, uint64_t next)
+{
+	for (unsigned i = 0; i < READERS; i++)
+		if (readers[i].fd >= 0 && readers[i].deadline < next)
+			next = readers[i].deadline;
+	return next > now ? (int)((next - now) / 1000000) + 1 : 0;
+}
+
+/* What one of them has waited for, or its time is over. */
+static void go_on(const struct target *target, struct reader *reader, bool ready, uint64_t now)
+{
+	bool stays = ready || now < reader->deadline;
+
+	if (ready)
+		stays = reader->answer ? tell_more(reader) : hear(target, reader);
+	if (!stays)
+		end(reader);
+}
+
+static void serve(const struct target *target)
+{
+	uint64_t now = xs_clock_ns(CLOCK_MONOTONIC), next = now + EVERY_MS * 1000000ull;
+
+	while (!ended) {
+		struct pollfd fds[READERS + 1] = { { target->socket, POLLIN, 0 } };
+		struct reader *waiting[READERS + 1];
+		nfds_t count = 1; /* with a low limit of descriptors poll() takes no more */
+
+		for (unsigned i = 0; i < READERS; i++) {
+			if (readers[i].fd < 0)
+				continue;
+			waiting[count] = &readers[i];
+			fds[count++] =
+				(struct pollfd){ readers[i].fd,
+						 (short)(readers[i].answer ? POLLOUT : POLLIN), 0 };
+		}
+		if (poll(fds, count, patience(now, next)) < 0)
+			continue;
+		now = xs_clock_ns(CLOCK_MONOTONIC);
+		for (nfds_t i = 1; i < count; i++)
+			go_on(target, waiting[i], fds[i].revents, now);
+		if (fds[0].revents)
+			take(target, now);
+		if (now >= next) {
+			struct xs_looks looks = xs_look("*", target->only);
+
+			xs_looks_free(&looks);
+			next = now + EVERY_MS * 1000000ull;
+		}
+	}
 }
 
 static int run(const struct target *target, const char *spec)
 {
 	int failed = 0;
 
+	for (unsigned i = 0; i < READERS; i++)
+		readers[i].fd = -1;
+	if (target->socket >= 0)
+		serve(target);
 	while (!ended && !failed) {
-		int fd;
-
-		if (target->socket < 0) {
-			failed = write_file(target, spec);
-			(void)poll(NULL, 0, failed ? 0 : EVERY_MS);
-			continue;
-		}
-		if (!is_ready(target->socket, POLLIN,
-			      xs_clock_ns(CLOCK_MONOTONIC) + EVERY_MS * 1000000ull)) {
-			struct xs_looks looks = xs_look("*", target->only);
-
-			xs_looks_free(&looks);
-			continue;
-		}
-		fd = accept4(target->socket, NULL, NULL, SOCK_CLOEXEC);
-		if (fd >= 0)
-			serve(target, fd);
-		else /* no descriptor is left, and the reader waits on */
-			(void)poll(NULL, 0, 100);
+		failed = write_file(target, spec);
+		(void)poll(NULL, 0, failed ? 0 : EVERY_MS);
 	}
 	return failed ? XS_EXIT_SELF : 0;
 }

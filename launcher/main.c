@@ -3,6 +3,7 @@
  * application does.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -272,6 +273,31 @@ static int find_command(const struct xs_options *options, const char *app, comma
 	return 0;
 }
 
+/* What is closed leads nowhere: so no file of a command's gets that descriptor, and what is said.
+ */
+static void open_streams(void)
+{
+	int fd;
+
+	while ((fd = open("/dev/null", O_RDWR)) >= 0 && fd <= STDERR_FILENO)
+		;
+	if (fd >= 0)
+		(void)close(fd);
+}
+
+/* What a command has printed is on its way, or its status tells. */
+static int printed(int status)
+{
+	bool flushed = !fflush(stdout);
+
+	if (flushed && !ferror(stdout))
+		return status;
+	if (flushed || errno != EPIPE)
+		xs_tell("xstrace: cannot write all that there is to say: %s\n",
+			flushed ? "stdout takes no more" : strerror(errno));
+	return status ? status : XS_EXIT_SELF;
+}
+
 /* "--top NAME" is "--top=NAME": there is no application that it could be. */
 static void join_name(int *argc, char **argv)
 {
@@ -324,8 +350,10 @@ int main(int argc, char **argv)
 	/* "--help output", as well as "--help=output" */
 	if (command == print_help && app < argc && !strcmp(options.show_help, "all"))
 		(void)snprintf(options.show_help, sizeof(options.show_help), "%s", argv[app]);
-	if (command)
-		return command(&options);
+	if (command) {
+		open_streams();
+		return printed(command(&options));
+	}
 	if (app == argc && options.export[0])
 		return xs_export(&options);
 	if (app == argc) {

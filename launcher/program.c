@@ -2,7 +2,6 @@
  * The application's file: finding it as execvp() would.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 #include <unistd.h>
 
 #include "launcher.h"
+#include "regular.h"
 
 static int check(const char *path)
 {
@@ -54,7 +54,7 @@ int xs_program_find(const char *name, char *path, size_t size)
 bool xs_program_is_text(const char *path)
 {
 	char text[256];
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	int fd = xs_open_regular(path);
 	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text));
 
 	if (fd >= 0)

@@ -26,13 +26,15 @@
 #define CLEAR "\033[J"	   /* what is below */
 #define EOL   "\033[K\r\n" /* what is right of it */
 
-static volatile sig_atomic_t ended, resized;
+static volatile sig_atomic_t ended, resized, stopped;
 static struct termios before;
 
 static void note(int signal)
 {
 	if (signal == SIGWINCH)
 		resized = 1;
+	else if (signal == SIGTSTP)
+		stopped = 1;
 	else
 		ended = signal;
 }
@@ -112,13 +114,16 @@ static int show_once(const struct xs_options *options)
 	else
 		xs_top_text(&page, &looks);
 	if (page.length)
-		write_all(page.text, page.length);
+		(void)fwrite(page.text, 1, page.length, stdout);
 	free(page.text);
 	xs_looks_free(&looks);
 	return 0;
 }
 
 /* ---- again and again ---- */
+
+/* What would end or stop this leaves a terminal behind that others can use. */
+static const int caught[] = { SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGWINCH, SIGTSTP };
 
 /* Keys come one by one and are not shown. */
 static bool take_terminal(void)
@@ -130,10 +135,8 @@ static bool take_terminal(void)
 		return false;
 	now = before;
 	now.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
-	(void)sigaction(SIGINT, &action, NULL);
-	(void)sigaction(SIGTERM, &action, NULL);
-	(void)sigaction(SIGHUP, &action, NULL);
-	(void)sigaction(SIGWINCH, &action, NULL);
+	for (size_t i = 0; i < sizeof(caught) / sizeof(caught[0]); i++)
+		(void)sigaction(caught[i], &action, NULL);
 	(void)tcsetattr(STDIN_FILENO, TCSANOW, &now);
 	write_all(ENTER, sizeof(ENTER) - 1);
 	return true;
@@ -143,6 +146,16 @@ static void give_terminal_back(void)
 {
 	write_all(LEAVE, sizeof(LEAVE) - 1);
 	(void)tcsetattr(STDIN_FILENO, TCSANOW, &before);
+}
+
+/* Ctrl-Z: until somebody lets it go on. */
+static bool stop_here(void)
+{
+	give_terminal_back();
+	stopped = 0;
+	(void)signal(SIGTSTP, SIG_DFL);
+	(void)raise(SIGTSTP);
+	return take_terminal();
 }
 
 static void show(struct xs_page *page, const struct xs_looks *looks, int interval, bool held)
@@ -201,7 +214,7 @@ static bool heed(int letter, int *interval, bool *held)
 /* False: to end. */
 static bool wait_a_while(int ms, int *interval, bool *held)
 {
-	for (int passed = 0; passed < ms && !ended && !resized; passed += STEP_MS) {
+	for (int passed = 0; passed < ms && !ended && !resized && !stopped; passed += STEP_MS) {
 		int letter = key(STEP_MS);
 
 		if (letter && !heed(letter, interval, held))
@@ -227,6 +240,8 @@ static int follow(const struct xs_options *options, struct xs_looks looks)
 		resized = 0;
 		show(&page, &looks, interval, held);
 		if (!wait_a_while(first ? FIRST_MS / 2 : interval, &interval, &held))
+			break;
+		if (stopped && !stop_here())
 			break;
 		first = false;
 		if (held)

@@ -2,7 +2,6 @@
  * xstrace-merge: the traces of many processes and ranks become one, on one true timeline.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <signal.h>
@@ -13,32 +12,13 @@
 
 #include "evidence.h"
 #include "merge_options.h"
+#include "new_file.h"
 #include "passes.h"
 #include "paths.h"
 
 #define DAY_NS 86400000000000
 
 /* ---- the output ---- */
-
-/* Creates the file; where the name is taken, one with a number: "all.json", "all-2.json". */
-static int create(const char *wanted, char *path, size_t size)
-{
-	const char *slash = strrchr(wanted, '/'), *dot = strchr(slash ? slash : wanted, '.');
-	int stem = dot ? (int)(dot - wanted) : (int)strlen(wanted);
-
-	for (int i = 1; i < 100000; i++) {
-		int fd;
-
-		if (i == 1)
-			(void)snprintf(path, size, "%s", wanted);
-		else
-			(void)snprintf(path, size, "%.*s-%d%s", stem, wanted, i, dot ? dot : "");
-		fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-		if (fd >= 0 || errno != EEXIST)
-			return fd >= 0 ? fd : -errno;
-	}
-	return -EEXIST;
-}
 
 /* A pipe, a device, a directory: what is there is no file to put another one beside. */
 static bool is_special(const char *path)
@@ -51,26 +31,23 @@ static bool is_special(const char *path)
 	return true;
 }
 
-static int start_output(struct xm_work *work, const struct xm_options *options, char *path,
-			size_t size)
+static int start_output(struct xm_work *work, const struct xm_options *options)
 {
 	bool compress = xm_ends_with(options->output, ".zst");
 	int fd, result;
 
 	if (is_special(options->output))
 		return XM_FAILED;
-	fd = create(options->output, path, size);
+	fd = xm_new_file_open(options->output);
 	if (fd < 0) {
-		xm_say("xstrace-merge: %s: %s", path, strerror(-fd));
+		xm_say("xstrace-merge: %s: %s", options->output, strerror(-fd));
 		return XM_FAILED;
 	}
-	if (strcmp(path, options->output))
-		xm_say("[INFO] %s is there already; writing %s", options->output, path);
 	work->sink = options->perfetto ? xm_sink_perfetto() : xm_sink_json(options->kineto);
 	result = work->sink ? work->sink->open(work->sink, fd, compress) : -ENOMEM;
 	if (result < 0) {
-		xm_say("xstrace-merge: %s: %s", path, strerror(-result));
-		(void)unlink(path);
+		xm_say("xstrace-merge: %s: %s", options->output, strerror(-result));
+		xm_new_file_drop();
 		return XM_FAILED;
 	}
 	work->sink->merge = work->merge;
@@ -78,45 +55,36 @@ static int start_output(struct xm_work *work, const struct xm_options *options, 
 	return 0;
 }
 
-static void say_stored(const char *what, const char *path)
+/* What was written takes its name, if `result` is 0. */
+static int finish_file(const char *what, const char *wanted, int result)
 {
-	char shown[PATH_MAX];
+	char path[PATH_MAX], shown[PATH_MAX];
 
+	if (result)
+		xm_new_file_drop();
+	else
+		result = xm_new_file_keep(wanted, path);
+	if (result) {
+		xm_say("xstrace-merge: %s: %s; nothing is stored there", wanted, strerror(-result));
+		return XM_FAILED;
+	}
+	if (strcmp(path, wanted))
+		xm_say("[INFO] %s is there already", wanted);
 	(void)xs_path_from_root(path, shown, sizeof(shown));
 	xm_say("[INFO] %s is stored in %s", what, shown);
+	return 0;
 }
 
-static int finish_output(struct xm_work *work, const char *path)
+static int finish_output(struct xm_work *work, const char *wanted)
 {
 	int result = work->sink->close(work->sink, work->merge, &work->totals);
 
 	work->sink = NULL;
-	if (result < 0) {
-		xm_say("xstrace-merge: %s: %s; the merged trace is not complete", path,
-		       strerror(-result));
-		return XM_FAILED;
-	}
-	say_stored("Merged trace", path);
-	return 0;
+	return finish_file("Merged trace", wanted, result);
 }
 
-static int write_report(const struct xm_work *work, const char *wanted)
+static void put_report(const struct xm_work *work, FILE *out, bool json)
 {
-	bool json = xm_ends_with(wanted, ".json");
-	char path[PATH_MAX];
-	FILE *out = stdout;
-	int fd;
-
-	if (strcmp(wanted, "-")) {
-		if (is_special(wanted))
-			return XM_FAILED;
-		fd = create(wanted, path, sizeof(path));
-		out = fd >= 0 ? fdopen(fd, "w") : NULL;
-		if (!out) {
-			xm_say("xstrace-merge: %s: %s", path, strerror(fd < 0 ? -fd : errno));
-			return XM_FAILED;
-		}
-	}
 	if (json)
 		fputc('{', out);
 	xm_report_print(work->report, work->mpi, out, json);
@@ -125,13 +93,48 @@ static int write_report(const struct xm_work *work, const char *wanted)
 	fputs(json ? ",\n" : "", out);
 	xm_evidence_report(out, work->merge, work->clocks, json);
 	fputs(json ? "}\n" : "", out);
-	if (ferror(out) | (out == stdout ? fflush(out) : fclose(out))) {
-		xm_say("xstrace-merge: %s: cannot write the report", wanted);
-		return XM_FAILED;
+}
+
+/* Text that is all there: 0 or -errno. */
+static int write_text(FILE *out, const char *text, size_t length)
+{
+	size_t n = fwrite(text, 1, length, out);
+	int result = n == length && !fflush(out) ? 0 : -errno;
+
+	return out != stdout && fclose(out) && !result ? -errno : result;
+}
+
+static int write_report(const struct xm_work *work, const char *wanted)
+{
+	FILE *out = stdout, *made;
+	char *text = NULL;
+	size_t length = 0;
+	int result = 0, fd;
+
+	if (strcmp(wanted, "-")) {
+		if (is_special(wanted))
+			return XM_FAILED;
+		fd = xm_new_file_open(wanted);
+		out = fd >= 0 ? fdopen(fd, "w") : NULL;
+		if (!out) {
+			xm_say("xstrace-merge: %s: %s", wanted, strerror(fd < 0 ? -fd : errno));
+			return XM_FAILED;
+		}
 	}
+	made = open_memstream(&text, &length);
+	if (made)
+		put_report(work, made, xm_ends_with(wanted, ".json"));
+	result = !made || ferror(made) | fclose(made) ? -ENOMEM : 0;
+	if (!result)
+		result = write_text(out, text, length);
+	else if (out != stdout)
+		fclose(out);
+	free(text);
 	if (out != stdout)
-		say_stored("Report", path);
-	return 0;
+		return finish_file("Report", wanted, result);
+	if (result)
+		xm_say("xstrace-merge: cannot write the report: %s", strerror(-result));
+	return result ? XM_FAILED : 0;
 }
 
 /* ---- all of it ---- */
@@ -268,7 +271,6 @@ static int first_pass(struct xm_work *work, const struct xm_options *options, bo
 static int second_pass(struct xm_work *work, const struct xm_options *options)
 {
 	struct xm_merge *merge = work->merge;
-	char path[PATH_MAX] = "";
 	int result = 0;
 
 	work->tree = xm_tree_create(merge, work->clocks);
@@ -277,7 +279,7 @@ static int second_pass(struct xm_work *work, const struct xm_options *options)
 	if (!work->tree || (options->report && !work->report))
 		return no_memory();
 	if (options->output)
-		result = start_output(work, options, path, sizeof(path));
+		result = start_output(work, options);
 	if (result)
 		return result;
 	if (work->sink)
@@ -288,7 +290,7 @@ static int second_pass(struct xm_work *work, const struct xm_options *options)
 	if (result < 0)
 		work->sink->error = result;
 	work->totals.arrows += xm_tree_draw(work->tree, work->sink, work->next_id);
-	return finish_output(work, path);
+	return finish_output(work, options->output);
 }
 
 static int run(struct xm_work *work, const struct xm_options *options)
@@ -321,6 +323,7 @@ int main(int argc, char **argv)
 	if (result)
 		return result - 1;
 	(void)signal(SIGXFSZ, SIG_IGN); /* a file that grows too large is an error, and said */
+	xm_new_file_init();
 	/* all inputs are open at once */
 	if (!getrlimit(RLIMIT_NOFILE, &files)) {
 		files.rlim_cur = files.rlim_max;

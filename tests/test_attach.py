@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -530,6 +531,7 @@ def test_others_are_refused(target, public):
     app = target(APPS / "attached", "busy")
     done = attach(app.pid, prefix=["setpriv", f"--reuid={NOBODY}", "--clear-groups", "--bounding-set=-all", "--inh-caps=-all"], cwd=public)
     assert done.returncode == 125 and re.search(r"another user's|does not allow|forbids", done.stderr), done
+    assert len(done.stderr.splitlines()) == 1, done.stderr  # and not that it is sampled
     assert list(public.iterdir()) == []
 
 
@@ -679,3 +681,25 @@ def test_what_is_not_recorded_is_said(target, tmp_path):
     app = target(sys.executable, python(tmp_path, text))
     done = attach(app.pid, "--duration", "100ms", cwd=tmp_path)
     assert "not recorded: what the program does with CUDA." in done.stderr
+
+
+MAPS_AND_SPINS = """
+import ctypes, os
+library = ctypes.CDLL(sys.argv[1])
+os.unlink(sys.argv[1])
+threading.Thread(target=library.spin, daemon=True).start()
+"""
+
+
+def test_what_is_no_file_is_not_opened(target, tmp_path):
+    """What has the name of a file that a program has mapped may be anything by then, and opening it may do something: a pipe's writer goes on."""
+    library = compile_c(tmp_path / "spin.so", 'void spin(void) { for (;;) __asm__ volatile(""); }', "-shared", "-fPIC")
+    one = target(sys.executable, python(tmp_path, MAPS_AND_SPINS), library)
+    pipe = f"{library} (deleted)"  # so the kernel shows it
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=os.open, args=(pipe, os.O_WRONLY), daemon=True)
+    writer.start()
+    done = attach(one.pid, "--duration", "300ms", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert writer.is_alive()
+    os.close(os.open(pipe, os.O_RDONLY))

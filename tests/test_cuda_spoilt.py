@@ -25,7 +25,7 @@ def start(place, tmp_path, options=(KERNELS,), **settings):  # noqa: F811
 
 def missing(trace):
     other = trace["otherData"]
-    return [other.get(key, 0) for key in ("lost", "corrupt_rings", "open_commands", "untimed_commands")]
+    return [other.get(key, 0) for key in ("lost", "corrupt_rings", "impossible_times", "open_commands", "untimed_commands")]
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -162,7 +162,7 @@ def finished(path):
 
 def tells_of_loss(trace, said):
     other = trace.get("otherData", {})
-    counts = [other.get(key, 0) for key in ("lost", "corrupt_rings", "unmatched_ends", "untimed_commands")]
+    counts = [other.get(key, 0) for key in ("lost", "corrupt_rings", "impossible_times", "unmatched_ends", "untimed_commands")]
     return any(counts) or other.get("end") == "unknown" or bool(said.strip())
 
 

@@ -88,6 +88,21 @@ def test_long_metadata(xstrace, private):
     assert "last" not in slice.args["long"] and slice.args["cut"]
 
 
+def test_impossible_times(xstrace, private):
+    """They are left out and counted as what they are, which is no fault of a ring."""
+    out = run(xstrace, "times", xstrace.home / "times.json")
+    assert out == "start: 0\nadd: 0\ntransfer: 0\nstop: 0\nsave: 0\n"
+    trace = Trace(xstrace.home / "times.json")
+    assert [s.name for s in trace.slices] == ["right"]
+    assert trace.other["impossible_times"] == 5 and "corrupt_rings" not in trace.other
+
+
+def test_impossible_times_are_told(xstrace, tmp_path):
+    run = xstrace("--chrome-itt-logging", "library_odd", ["times", str(tmp_path / "none.json")])
+    (line,) = [line for line in run.said if "WARNING" in line]
+    assert "5 events of process" in line and "left out: the times that the program or a driver told cannot be" in line
+
+
 def test_too_many_options(xstrace, private):
     assert run(xstrace, "words", 40) == "prepare: 0\n"
     assert run(xstrace, "words", 200).startswith("prepare: 4, options: more than ")

@@ -1,12 +1,17 @@
 """Runs while they go on: --top, --once, --json, --export."""
 
+import contextlib
 import json
 import os
+import pty
 import re
+import select
 import shutil
 import signal
 import socket
 import subprocess
+import termios
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -288,6 +293,63 @@ def test_ends_with_the_session_and_with_a_signal(xstrace, tmux):
 # ---- Prometheus ----
 
 
+ENTER, LEAVE = b"\033[?1049h\033[?25l", b"\033[?25h\033[?1049l"
+
+
+def in_terminal(words, keys, number=None):
+    """What is shown; whether letters that are typed are shown in the end. keys: typed, or sent as signal `number`, when the page is there."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execvp(words[0], [os.fspath(word) for word in words])
+    shown, sent, until = b"", False, time.monotonic() + 60
+    while time.monotonic() < until:
+        if select.select([terminal], [], [], 0.1)[0]:
+            try:
+                shown += os.read(terminal, 65536)
+            except OSError:
+                break
+        if ENTER in shown and not sent:
+            sent = True
+            os.kill(pid, number) if number else os.write(terminal, keys)
+        if LEAVE in shown.rpartition(ENTER)[2] and os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+            break
+    echo = bool(termios.tcgetattr(terminal)[3] & termios.ECHO)
+    os.close(terminal)
+    os.waitpid(pid, 0)
+    return shown, echo
+
+
+@pytest.mark.parametrize("how", [b"q", b"\x03", b"\x1c", signal.SIGTERM, signal.SIGHUP])
+def test_what_ends_it_leaves_the_terminal_as_it_was(xstrace, how):
+    watched = Watched(xstrace, "tasks a 10".split()).go()
+    words = [XSTRACE, "--top", watched.name]
+    shown, echo = in_terminal(words, how) if isinstance(how, bytes) else in_terminal(words, b"", how)
+    assert (shown.count(ENTER), shown.count(LEAVE), echo) == (1, 1, True)
+    watched.finish()
+
+
+def test_while_it_is_stopped_the_terminal_is_the_shells(xstrace):
+    watched = Watched(xstrace, "tasks a 10".split()).go()
+    script = '"$@"; stty -a; echo back; kill -KILL %1; kill -CONT %1; wait %1; exit'
+    shown, _ = in_terminal(["bash", "-mc", script, "bash", XSTRACE, "--top", watched.name], b"\x1a")
+    assert (shown.count(ENTER), shown.count(LEAVE)) == (1, 1)
+    told = shown.partition(LEAVE)[2]
+    assert re.search(rb"(?<!-)\becho\b", told) and b"back" in told
+    watched.finish()
+
+
+@pytest.mark.parametrize("words", ["--version", "--help", "--help topics", "--device-list", "--metric-list", "--once --top", "--once --json --top"])
+def test_a_full_stdout_is_an_error(xstrace, words):
+    watched = Watched(xstrace, "tasks a 10".split()).go() if "--top" in words else None
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([XSTRACE, *words.split()], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert done.returncode == 125 and "cannot write" in done.stderr.splitlines()[-1]
+    done = subprocess.run(["sh", "-c", 'exec >&-; exec "$@"', "sh", XSTRACE, *words.split()], stderr=subprocess.PIPE, text=True, timeout=60)
+    assert done.returncode == 0 and "cannot write" not in done.stderr  # nobody wants to know
+    if watched:
+        watched.finish()
+
+
 def url_of(run):
     wait_until(lambda: "http://" in (run.log / "stderr").read_text())
     return re.search(r"http://\S+", (run.log / "stderr").read_text())[0]
@@ -336,6 +398,39 @@ def test_export_at_a_port(xstrace):
     assert run.status == 0
     with pytest.raises(OSError):
         fetch(url)
+
+
+@pytest.mark.parametrize("how", ["silent", "asks for ever", "does not read"])
+def test_export_keeps_nobody_waiting_for_another(xstrace, how):
+    """Every user of the machine can connect: those that say or read nothing, as many as there may be, delay no one."""
+    text = {"silent": b"", "asks for ever": b"GET /metrics HTTP/1.1\r\nX: ", "does not read": b"GET /metrics HTTP/1.1\r\n\r\n"}[how]
+    watched = Watched(xstrace, ["tasks", "a", "9"], options=f"{ITT} --export prometheus:0").go()
+    url = url_of(watched.run)
+    port = int(re.search(r":(\d+)/", url)[1])
+    over = threading.Event()
+
+    def hold():
+        while not over.is_set():
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 5) as one:
+                one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
+                one.send(text)
+                over.wait(3)
+
+    holders = [threading.Thread(target=hold) for _ in range(40)]
+    try:
+        for one in holders:
+            one.start()
+        time.sleep(1)
+        began = time.monotonic()
+        for _ in range(5):
+            assert "xstrace_up" in fetch(url)
+        assert time.monotonic() - began < 5
+    finally:
+        over.set()
+        for one in holders:
+            one.join()
+    watched.run.process.stdin.close()
+    assert watched.run.finish().status == 0
 
 
 def test_export_to_a_file(xstrace, tmp_path):

@@ -6,6 +6,8 @@ import gzip
 import json
 import os
 import random
+import resource
+import signal
 import subprocess
 import sys
 import threading
@@ -29,6 +31,10 @@ def make(path, *names, more=""):
 def names(path):
     assert check_trace(path, strict=True) == []
     return sorted(s.name for s in Trace(path).slices)
+
+
+def no_core():
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 def told(result, name):
@@ -122,6 +128,39 @@ def test_the_output_is_a_new_file(tmp_path, path):
         result = merge(option, path, "good.json", cwd=tmp_path, status=125)
         assert len(told(result, path)) == 1 and result.stdout == ""
     assert before == (sorted(os.listdir(tmp_path)), sorted(os.listdir("/dev")))
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    """Takes xstrace-merge some tenths of a second to write."""
+    path = tmp_path_factory.mktemp("large") / "large.json"
+    path.write_text('{"traceEvents":[\n' + ",\n".join(SLICE % (n * 10, f"c{n % 50}") for n in range(500_000)) + "\n]}\n")
+    return path
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
+@pytest.mark.parametrize("output", ["all.json", "all.json.zst", "all.pftrace"])
+def test_ended_by_a_signal_it_leaves_nothing(tmp_path, large, output, number):
+    """What has the output's name is whole: until then it has another one, under which nothing stays."""
+    for _ in range(10):
+        with subprocess.Popen([MERGE, "-o", output, large], cwd=tmp_path, stderr=subprocess.DEVNULL, preexec_fn=no_core) as child:
+            while child.poll() is None and not os.listdir(tmp_path):
+                assert (tmp_path / output).exists() is False
+            child.send_signal(number)
+        if child.returncode:
+            break
+        os.unlink(tmp_path / output)  # it was faster
+    assert child.returncode == -number and not os.listdir(tmp_path)
+
+
+def test_a_signal_that_is_ignored_stays_so(tmp_path, large):
+    """As nohup has it."""
+    words = ["sh", "-c", 'trap "" HUP; exec "$@"', "sh", MERGE, "-o", "all.json", large]
+    with subprocess.Popen(words, cwd=tmp_path, stderr=subprocess.DEVNULL) as child:
+        while child.poll() is None and not os.listdir(tmp_path):
+            pass
+        child.send_signal(signal.SIGHUP)
+    assert child.returncode == 0 and os.listdir(tmp_path) == ["all.json"]
 
 
 # ---- the same thing twice ----

@@ -1,9 +1,11 @@
 """--on-demand: traces that dynolog asks for (docs/KINETO.md, tests/dynolog.py)."""
 
+import ctypes
 import json
 import os
 import signal
 import socket
+import struct
 import subprocess
 import tempfile
 import time
@@ -15,6 +17,7 @@ from conftest import APPS, XSTRACE, check_trace, wait_until
 from dynolog import Dynolog, message
 
 APP = APPS / "on_demand"
+IN_ATTRIB, IN_CREATE = 0x4, 0x100
 
 
 @pytest.fixture
@@ -328,6 +331,30 @@ def test_abstract_socket(xstrace, place):
     except OSError as error:
         pytest.skip(f"a daemon is there: {error}")
     assert "KINETO_USE_DAEMON" not in environment  # or PyTorch would take the requests
+
+
+@pytest.mark.parametrize("mask", [0o000, 0o077])
+def test_all_may_write_to_a_socket_from_its_first_moment(xstrace, daemon, place, sockets, mask):
+    """Its rights are never changed by its name: where that is, somebody else may have put a link meanwhile."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    watch = libc.inotify_init1(os.O_NONBLOCK)
+    assert libc.inotify_add_watch(watch, str(sockets).encode(), IN_CREATE | IN_ATTRIB) > 0
+    before = os.umask(mask)
+    try:
+        app = App(xstrace, daemon, "--on-demand --chrome-itt-logging")
+    finally:
+        os.umask(before)
+    daemon.wait_for(app.pid)
+    (own,) = sockets_in(sockets)
+    assert own.stat().st_mode & 0o777 == 0o666
+    seen, at, data = [], 0, os.read(watch, 65536)
+    os.close(watch)
+    while at < len(data):
+        _, kind, _, length = struct.unpack_from("iIII", data, at)
+        seen.append((kind, data[at + 16 : at + 16 + length].rstrip(b"\0").decode()))
+        at += 16 + length
+    assert [kind for kind, name in seen if name == own.name] == [IN_CREATE]
+    assert app.end() == 0
 
 
 # ---- a daemon that misbehaves ----

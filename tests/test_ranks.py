@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from conftest import ROOT
+from conftest import ROOT, wait_until
 from merging import MERGE, talk
 from others import CLIENTS, need, needs_clients
 from ranks import BASE, Clock, Job
@@ -111,18 +111,20 @@ def test_bad_use(tmp_path, job, listening, args, says):
 
 
 @contextlib.contextmanager
-def cluster(place, workers):
-    """A scheduler and so many workers; gives the address."""
+def cluster(place, workers, running=None):
+    """A scheduler and so many workers; gives the address. running: a list that gets their processes, the scheduler's first."""
     dask, described = CLIENTS.parent / "dask", place / "scheduler.json"
     command = [dask, "scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard"]
     options = {"cwd": place, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    running = [subprocess.Popen([*command, "--scheduler-file", described], **options)]
+    nanny = [] if running is None else ["--no-nanny"]  # which would start a worker again
+    running = [] if running is None else running
+    running.append(subprocess.Popen([*command, "--scheduler-file", described], **options))
     try:
         while not described.exists():
             assert running[0].poll() is None
             time.sleep(0.1)
         for n in range(workers):
-            command = [dask, "worker", "--scheduler-file", described, "--no-dashboard", "--nthreads", "1"]
+            command = [dask, "worker", "--scheduler-file", described, "--no-dashboard", "--nthreads", "1", *nanny]
             running.append(subprocess.Popen([*command, "--local-directory", place / f"w{n}"], **options))
         address = json.loads(described.read_text())["address"]
         count = f"import sys, distributed; distributed.Client(sys.argv[1]).wait_for_workers({workers}, timeout=100)"
@@ -134,6 +136,25 @@ def cluster(place, workers):
             process.terminate()
         for process in running:
             process.wait()
+
+
+@needs_clients
+@pytest.mark.parametrize("who", ["the scheduler", "all workers"])
+def test_a_cluster_that_goes_away(tmp_path, job, who):
+    """One line says who has gone; nobody waits for ever."""
+    need("distributed")
+    running = []
+    large, one = tmp_path / "traces/large.json", '{"ph":"X","name":"c","cat":"cpu_op","pid":7,"tid":7,"ts":%d,"dur":5}'
+    large.write_text('{"traceEvents":[\n' + ",\n".join(one % (i * 10) for i in range(1_000_000)) + "\n]}")
+    with cluster(tmp_path, 1, running) as address:
+        words = [CLIENTS, SCRIPT, "--scheduler", address, "--check", "traces"]
+        with subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
+            wait_until(lambda: subprocess.run(["fuser", "-s", large], check=False).returncode == 0, timeout=60)
+            for process in running[:1] if who == "the scheduler" else running[1:]:
+                process.kill()
+            _, err = child.communicate(timeout=90)
+    (line,) = [line for line in err.splitlines() if "Dask" in line]
+    assert child.returncode == 125 and "gone" in line and "fault" not in err
 
 
 ROWS = """import json, sys, pyarrow.parquet as parquet

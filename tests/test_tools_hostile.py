@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 
 import pytest
 from conftest import BUILD, ROOT
@@ -258,6 +259,23 @@ def test_every_command_is_begun_and_ended_in_one_way():
         for module, main in re.findall(r"^from (xstrace\.\w+) import (\w*main)", text, re.M):
             function = getattr(importlib.import_module(module), main)
             assert hasattr(function, "__wrapped__"), f"{script.name}: {module}.{main} lacks @command"
+
+
+def test_ctrl_c_while_a_command_is_loaded():
+    """From the first line of ours on it ends the command without a word: the modules are loaded later. (Before that it is Python that starts.)"""
+    entries = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
+    assert len(entries) == 7
+    for name, entry in entries.items():
+        module, function = entry.split(":")
+        assert module == "xstrace.commands" and callable(getattr(importlib.import_module(module), function)), name
+    shown = "import signal, sys, xstrace.commands; print(signal.getsignal(2), [m for m in sys.modules if m.startswith('xstrace.')])"
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
+    done = subprocess.run([sys.executable, "-c", shown], env=env, capture_output=True, text=True, check=True)
+    assert done.stdout == "Handlers.SIG_DFL ['xstrace.commands']\n" or done.stdout == "0 ['xstrace.commands']\n"
+    for script in sorted(SCRIPTS.iterdir()):
+        text = script.read_text() if script.is_file() else ""
+        if "from xstrace." in text and text.startswith("#!/usr/bin/env python3"):
+            assert "signal.signal(signal.SIGINT, signal.SIG_DFL)" in text.partition("from xstrace.")[0], script.name
 
 
 def test_what_is_written_and_read_goes_one_way():

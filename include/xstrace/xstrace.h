@@ -352,8 +352,10 @@ struct xstrace_activity {
 struct xstrace_cpu_trace;
 XSTRACE_API struct xstrace_cpu_trace *xstrace_cpu_trace_create(int64_t start, const char *name);
 /*
- * Adds `count` activities. *ret_first, unless NULL: the number of the first one in the list, for
- * xstrace_activity_metadata().
+ * Adds `count` activities. One that ends before it begins, or lies in the future when it is
+ * transferred, or before the day on which the run began, is not shown: the trace counts it
+ * (otherData.impossible_times). *ret_first, unless NULL: the number of the first one in the list,
+ * for xstrace_activity_metadata().
  */
 XSTRACE_API int xstrace_cpu_trace_add(struct xstrace_cpu_trace *list,
 				      const struct xstrace_activity *activities, size_t count,

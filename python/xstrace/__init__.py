@@ -20,7 +20,10 @@ Reading the traces of xstrace, unitrace, cliloader and Kineto (docs/TRACE_FORMAT
 
 from __future__ import annotations
 
+import builtins
+import contextlib
 import importlib
+import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -49,13 +52,13 @@ if TYPE_CHECKING:
     from .tables import Tables, open
     from .trace import Trace, TraceError, open_trace
 
+
 def _version() -> str:
     """The version: one file says it, beside the package where it is installed, in the tree's root else."""
-    from pathlib import Path
-
-    for place in (Path(__file__).parent, Path(__file__).resolve().parents[2]):
-        if (place / "VERSION").is_file():
-            return (place / "VERSION").read_text(encoding="ascii").strip()
+    package = os.path.dirname(os.path.realpath(__file__))
+    for place in (package, os.path.dirname(os.path.dirname(package))):
+        with contextlib.suppress(OSError), builtins.open(os.path.join(place, "VERSION"), encoding="ascii") as file:
+            return file.read().strip()
     return "unknown"
 
 

@@ -1,7 +1,7 @@
 """uniview.py: shows a trace in https://ui.perfetto.dev, and the metrics that its kernels link to, with the options of unitrace's script.
 
 The page loads the trace from this machine, http://127.0.0.1:9001, the one place that it may read from. The server gives that one
-file, to that page alone, and ends when it has been read.
+file, to that page alone, under an address that no other user of the machine can guess, and ends when it has been read.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import http.server
 import os
+import secrets
 import shutil
 import sys
 import tempfile
@@ -85,6 +86,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
 def show(path, name):
     """Opens the page, and answers until it has read the file `path`, which it knows as `name`. Raises Misuse."""
+    name = f"{secrets.token_urlsafe(16)}/{name}"
     try:
         server = _Server(("127.0.0.1", PORT), type("Handler", (_Handler,), {"path_of_trace": path, "name": name}))
     except OSError as error:

@@ -146,15 +146,27 @@ class _Cluster:
         ]
         for batch, future in futures:
             try:
-                error = future.exception()
+                results, error = self._result(future), None
+            except Unavailable:
+                raise
             except (Exception, asyncio.CancelledError) as lost:  # not the function's own
                 error = lost
             if isinstance(error, (asyncio.CancelledError, concurrent.futures.CancelledError, OSError)):
                 raise Unavailable(f"the Dask scheduler is gone: {' '.join(str(error).split())[:200] or type(error).__name__}") from None
-            results = [(None, error)] * len(batch) if error else future.result()
+            if error:
+                results = [(None, error)] * len(batch)
             for call, (result, error) in zip(batch, results):
                 yield call[0], result, error
             future.release()
+
+    def _result(self, future):
+        """What it gives. Workers may come and go; it is given up where there has been none for a while."""
+        while True:
+            try:
+                return future.result(PATIENCE_S)
+            except TimeoutError:
+                if not self._client.scheduler_info()["workers"]:
+                    raise Unavailable("the Dask scheduler's workers are gone") from None
 
     def _batches(self, calls):
         """The calls in their order, in lists of those whose files the same workers see: a task for each would cost more than a small trace."""

@@ -11,6 +11,7 @@
  *	library_odd limited N	RLIMIT_NOFILE is N when the run is to begin
  *	library_odd saved PATH	RLIMIT_FSIZE is smaller than what is saved at PATH
  *	library_odd list PATH	metadata of an activity that finds no room
+ *	library_odd times PATH	activities at times that cannot be
  *	library_odd words N	prepares with N options
  *	library_odd again DIR	prepares many times
  *	library_odd every	threads that call every function at once
@@ -365,6 +366,34 @@ static void list(const char *path)
 	free(text);
 }
 
+/* One activity is as it must be. */
+static void times(const char *path)
+{
+	int64_t now;
+	struct xstrace_cpu_trace *made;
+	struct xstrace_trace *trace;
+
+	say("start", xstrace_start());
+	now = xstrace_now();
+	made = xstrace_cpu_trace_create(now, "");
+	{
+		const struct xstrace_activity given[] = {
+			{ .name = "right", .start = now, .end = now + 1000 },
+			{ .name = "ends before it begins", .start = now, .end = now - 1 },
+			{ .name = "in years", .start = now, .end = now + (INT64_C(1) << 58) },
+			{ .name = "never", .start = INT64_MAX, .end = INT64_MAX },
+			{ .name = "negative", .start = INT64_MIN, .end = INT64_MIN },
+			{ .name = "in 1970", .start = 0, .end = 1 },
+		};
+
+		say("add", xstrace_cpu_trace_add(made, given, ARRAY_SIZE(given), NULL));
+	}
+	say("transfer", xstrace_cpu_trace_transfer(made, now + 2000));
+	say("stop", xstrace_stop(&trace));
+	say("save", xstrace_trace_save(trace, path));
+	xstrace_trace_free(trace);
+}
+
 static void words(unsigned count)
 {
 	struct xstrace_config config = { .size = sizeof(config) };
@@ -453,6 +482,8 @@ int main(int argc, char **argv)
 		saved(word);
 	else if (!strcmp(kind, "list"))
 		list(word);
+	else if (!strcmp(kind, "times"))
+		times(word);
 	else if (!strcmp(kind, "words"))
 		words((unsigned)atoi(word));
 	else if (!strcmp(kind, "every"))

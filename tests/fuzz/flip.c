@@ -77,13 +77,11 @@ static uint64_t changed(uint64_t value, unsigned char what)
 	}
 }
 
-static void look(void *place, unsigned size)
+static void __attribute__((noinline)) look_closely(void *place, unsigned size)
 {
 	uintptr_t at = (uintptr_t)place;
 	struct change *c;
 
-	if (!is_on)
-		return;
 	for (unsigned i = 0; i < piece_count; i++) {
 		if (at < pieces[i].from || at + size > pieces[i].to)
 			continue;
@@ -98,6 +96,13 @@ static void look(void *place, unsigned size)
 		wait_for_next();
 		return;
 	}
+}
+
+/* Before each load: there are many. */
+static inline __attribute__((always_inline)) void look(void *place, unsigned size)
+{
+	if (__builtin_expect(is_on, 0))
+		look_closely(place, size);
 }
 
 void __sanitizer_cov_load1(void *place);

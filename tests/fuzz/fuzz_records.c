@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "keep.h"
+#include "large.h"
 #include "rundir.h"
 #include "trace.h"
 
@@ -53,6 +54,9 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	kernel = rundir_name(&dir, "kernel", 0);
 	file = rundir_process(&dir, PID, 0, RINGS, XS_RING_MIN);
 	keep_files(true);
+	keep_drain_files();
+	if (keep_memory)
+		keep_memory();
 	return 0;
 }
 

@@ -1,6 +1,5 @@
 #include "rundir.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -85,21 +84,28 @@ void rundir_open(struct rundir *dir, const struct xs_options *options)
 		die("clock", ENOMEM);
 }
 
-static void empty(const char *path)
+static void empty(DIR *list)
 {
-	DIR *list = opendir(path);
 	struct dirent *entry;
 
 	while (list && (entry = readdir(list)))
 		if (entry->d_name[0] != '.' || (entry->d_name[1] && entry->d_name[1] != '.'))
 			(void)unlinkat(dirfd(list), entry->d_name, 0);
-	if (list)
-		closedir(list);
+}
+
+/* The directory of the traces, from its beginning. It stays open: fuzzers read it in each run. */
+static DIR *traces(struct rundir *dir)
+{
+	if (dir->list)
+		rewinddir(dir->list);
+	else
+		dir->list = opendir(dir->out);
+	return dir->list;
 }
 
 void rundir_clear(struct rundir *dir)
 {
-	empty(dir->out);
+	empty(traces(dir));
 }
 
 void rundir_close(struct rundir *dir)
@@ -112,8 +118,14 @@ void rundir_close(struct rundir *dir)
 	munmap(dir->launch.mailbox, sizeof(*dir->launch.mailbox));
 	close(dir->run.directory);
 	close(dir->launch.directory);
-	empty(dir->out);
-	empty(dir->launch.dir);
+	empty(traces(dir));
+	if (dir->list)
+		closedir(dir->list);
+	dir->list = opendir(dir->launch.dir);
+	empty(dir->list);
+	if (dir->list)
+		closedir(dir->list);
+	dir->list = NULL;
 	(void)rmdir(dir->out);
 	(void)rmdir(dir->launch.dir);
 }
@@ -303,7 +315,7 @@ bool put_device(struct rundir *dir, struct xs_ring *ring, const struct xs_device
 
 char *rundir_trace(struct rundir *dir, char *path, size_t size, size_t *ret_length)
 {
-	DIR *list = opendir(dir->out);
+	DIR *list = traces(dir);
 	struct dirent *entry;
 	char *text = NULL;
 	int found = 0;
@@ -314,8 +326,6 @@ char *rundir_trace(struct rundir *dir, char *path, size_t size, size_t *ret_leng
 		found++;
 		(void)snprintf(path, size, "%s/%s", dir->out, entry->d_name);
 	}
-	if (list)
-		closedir(list);
 	if (found == 1) {
 		int fd = open(path, O_RDONLY | O_CLOEXEC);
 		struct stat st;

@@ -5,6 +5,8 @@
 #ifndef RUNDIR_H
 #define RUNDIR_H
 
+#include <dirent.h>
+
 #include "adopt.h"
 #include "commit.h"
 #include "launcher.h"
@@ -19,6 +21,7 @@ struct rundir {
 	struct xs_strings *strings;
 	struct xs_run run;
 	char out[PATH_MAX]; /* directory of the traces */
+	DIR *list;	    /* it, once it was read */
 };
 
 /*

@@ -60,6 +60,22 @@ static int64_t job(void)
 	return id ? strtoll(id, NULL, 10) : 0;
 }
 
+/*
+ * The daemon may be another user, so all may write to a socket that has a name. It is made so: what
+ * has the name a moment later may be a link that somebody else has put there.
+ */
+static int bind_for_all(const struct xs_dynolog *dynolog)
+{
+	mode_t mask = umask(0111); /* this process has one thread */
+	int result = bind(dynolog->fd, (const struct sockaddr *)&dynolog->own,
+			  (socklen_t)dynolog->own_length) < 0
+			     ? -errno
+			     : 0;
+
+	(void)umask(mask);
+	return result;
+}
+
 int xs_dynolog_open(struct xs_dynolog *dynolog)
 {
 	unsigned char random[16];
@@ -78,17 +94,12 @@ int xs_dynolog_open(struct xs_dynolog *dynolog)
 	dynolog->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (dynolog->fd < 0)
 		return -errno;
-	if (bind(dynolog->fd, (struct sockaddr *)&dynolog->own, (socklen_t)dynolog->own_length) <
-	    0) {
-		error = errno;
+	error = bind_for_all(dynolog);
+	if (error < 0) {
 		close(dynolog->fd);
 		dynolog->fd = -1;
-		return -error;
 	}
-	/* the daemon may be another user */
-	if (dynolog->own.sun_path[0])
-		(void)chmod(dynolog->own.sun_path, 0666);
-	return 0;
+	return error;
 }
 
 void xs_dynolog_close(struct xs_dynolog *dynolog)

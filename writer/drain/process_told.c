@@ -98,6 +98,9 @@ static void tell_missing(const struct xs_process *process)
 		/* that its file was cut has been said */
 		{ process->cut ? 0 : process->corrupt, "ring", "was", "were",
 		  " not as they should be; records of them may be missing" },
+		{ process->impossible, "event", "is left out", "are left out",
+		  ": the times that the program or a driver told cannot be (an end before the "
+		  "begin, long before the run, or in the future)" },
 		{ process->untimed, "command", "is missing", "are missing",
 		  ": device times could not be had" },
 		{ process->unmeasured, "kernel", "has", "have",

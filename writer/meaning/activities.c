@@ -33,7 +33,7 @@ static void read_activity(struct xs_track *track, const struct xs_activity_recor
 		return;
 	if (record->end < record->start || record->start > INT64_MAX ||
 	    (int64_t)activity.start < 0 || activity.end > process->horizon) {
-		process->corrupt++;
+		process->impossible++;
 		return;
 	}
 	XS_TELL_SINKS(process, activity, track, &activity);

@@ -282,7 +282,7 @@ static enum outcome show_work(struct xs_process *process, struct piece *piece, b
 	if (!device_wanted(process, piece->record.device))
 		return OUTCOME_LEFT_OUT;
 	if (!place(process, piece, call)) {
-		process->corrupt++;
+		process->impossible++;
 		return OUTCOME_LEFT_OUT;
 	}
 	if (xs_cuda_is_past(process, piece->work.end))

@@ -150,7 +150,7 @@ static bool lost_something(const struct xs_process *process)
 void xs_work_show(struct xs_process *process, struct xs_work *work)
 {
 	if (work->end < work->start || work->end > process->horizon) {
-		process->corrupt++;
+		process->impossible++;
 		return;
 	}
 	work->linked &= !lost_something(process);

@@ -5,7 +5,6 @@
 #include "symbols.h"
 
 #include <elf.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 
 #include "hash.h"
 #include "names.h"
+#include "regular.h"
 #include "run.h"
 
 #define MAX_SYMBOLS    (2u << 20)
@@ -181,7 +181,7 @@ static bool read_table(struct xs_symbols *symbols, struct file *file, int fd,
 static bool read_file(struct xs_run *run, struct file *file, const char *path, const char *build_id,
 		      size_t length, uint32_t type)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	int fd = xs_open_regular(path);
 	Elf64_Ehdr head;
 	bool good;
 

@@ -425,6 +425,8 @@ static char *put_tail(char *o, struct xs_process *process, enum xs_end end, int 
 	o = put_omitted(o, process);
 	if (process->corrupt)
 		o = xs_put_count(o, ",\"corrupt_rings\":", process->corrupt);
+	if (process->impossible)
+		o = xs_put_count(o, ",\"impossible_times\":", process->impossible);
 	o = xs_put_count(o, ",\"clock_error_ns\":", process->run->clock.max_error);
 	xs_overhead_of(process, &overhead);
 	o = xs_overhead_put_json(xs_put(o, ",\"overhead\":"), &overhead);
