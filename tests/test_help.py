@@ -135,7 +135,7 @@ def fish(line):
     ]
 
 
-def zsh(line, answer):
+def zsh(line, *answers):
     """A real zsh at a terminal, and one press of the tabulator key."""
     master, slave = pty.openpty()
     shell = subprocess.Popen(
@@ -147,19 +147,19 @@ def zsh(line, answer):
         os.write(master, f"fpath=({PAGES} $fpath); autoload -Uz compinit; compinit -u -D; LISTMAX=1000; echo re''ady\n".encode())
         read_until(master, "ready\r\n")
         os.write(master, f"{line}\t".encode())
-        return read_until(master, answer)
+        return read_until(master, *answers)
     finally:
         shell.kill()
         shell.wait()
         os.close(master)
 
 
-def read_until(master, answer):
+def read_until(master, *answers):
     text, end = "", time.monotonic() + 30
-    while answer not in text and time.monotonic() < end:
+    while any(answer not in text for answer in answers) and time.monotonic() < end:
         if select.select([master], [], [], 1)[0]:
             text += os.read(master, 65536).decode(errors="replace")
-    assert answer in text, text
+    assert [answer for answer in answers if answer not in text] == [], text
     return text
 
 
@@ -190,6 +190,8 @@ def test_every_option_is_completed():
     assert {name.rstrip("=") for name in bash("xstrace --")} == names
     if shutil.which("fish"):
         assert {name.rstrip("=") for name in fish("xstrace --")} >= names
+    if shutil.which("zsh"):
+        zsh("xstrace --", *names)
 
 
 def test_behind_the_options_comes_a_command(tmp_path):
