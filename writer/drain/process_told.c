@@ -66,7 +66,11 @@ static void tell_unseen(const struct xs_process *process)
 		if (what[i] && unseen & 1u << i)
 			xs_tell("[WARNING] process %d (%s): %s\n", process->pid, process->comm,
 				what[i]);
-	if (unseen & 1u << XS_UNSEEN_CLASS)
+}
+
+static void tell_other_class(const struct xs_process *process)
+{
+	if (atomic_load(&process->file->unseen) & 1u << XS_UNSEEN_CLASS)
 		xs_tell("[WARNING] process %d (%s): it has started %.*s, which %s and is "
 			"not traced\n",
 			process->pid, process->comm, (int)sizeof(process->file->other_class) - 1,
@@ -150,4 +154,5 @@ void xs_process_tell_end(const struct xs_process *process)
 	tell_missing(process);
 	tell_omitted(process);
 	tell_unseen(process);
+	tell_other_class(process);
 }
