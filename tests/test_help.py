@@ -75,6 +75,19 @@ def test_nothing_is_coloured():
         assert "--output-dir-path" in text and "unknown option --nonsense" in text and "\x1b" not in text
 
 
+READERS = ["xstrace-summary", "xstrace-check", "xstrace-query --list", "xstrace-path", "xstrace-diff", "xstrace-report -o page.html"]
+
+
+def test_no_tool_colours_what_it_says(xstrace):
+    """At a terminal either: with NO_COLOR and without."""
+    trace = xstrace("--chrome-itt-logging", "itt_tasks", [300, 2]).trace_files[0]
+    for tool in READERS:
+        words = [*command_of(tool.split()[0]), *tool.split()[1:], trace, *([trace] if "diff" in tool else [])]
+        for env in ({"NO_COLOR": ""}, {"NO_COLOR": "1"}):
+            text = at_a_terminal(words, env, cwd=xstrace.home)
+            assert text and "\x1b" not in text, (tool, text)
+
+
 @pytest.mark.parametrize("tool", TOOLS)
 def test_a_mistaken_option(tool):
     """One line, which names the option that was meant, or else says where all are."""
@@ -214,10 +227,10 @@ def test_completion_in_zsh(line, answer):
 # ---- progress ----
 
 
-def at_a_terminal(command, env=None):
+def at_a_terminal(command, env=None, cwd=None):
     """What a program prints there."""
     master, slave = pty.openpty()
-    program = subprocess.Popen([str(word) for word in command], stdout=slave, stderr=slave, env={**os.environ, **(env or {})})
+    program = subprocess.Popen([str(word) for word in command], stdout=slave, stderr=slave, env={**os.environ, **(env or {})}, cwd=cwd)
     os.close(slave)
     text = b""
     while True:
