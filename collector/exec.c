@@ -189,11 +189,14 @@ static void tell(const char *name)
 			file->other_class[i] = name[i];
 }
 
-/* Nothing of ours is in the process: it is none of our business. */
-static bool is_traced(void)
+/* Is there anything of ours that it would get? Then its file is looked at. */
+static bool gets_ours(char *const *environment)
 {
 	find();
-	return xs_self.process != NULL;
+	for (; environment && *environment; environment++)
+		if (!strncmp(*environment, preload, PRELOAD) && strstr(*environment, "/libxstrace"))
+			return true;
+	return false;
 }
 
 /* ---- functions ---- */
@@ -235,14 +238,14 @@ static __attribute__((noinline)) int spawn_other(spawn_function *function, pid_t
 
 EXPORT int execve(const char *path, char *const *argv, char *const *environment)
 {
-	return is_traced() && is_other(path, DEPTH)
+	return gets_ours(environment) && is_other(path, DEPTH)
 		       ? exec_other(real.execve, path, argv, environment)
 		       : real.execve(path, argv, environment);
 }
 
 EXPORT int execvpe(const char *name, char *const *argv, char *const *environment)
 {
-	return is_traced() && is_other_in_path(name)
+	return gets_ours(environment) && is_other_in_path(name)
 		       ? exec_other(real.execvpe, name, argv, environment)
 		       : real.execvpe(name, argv, environment);
 }
@@ -259,15 +262,16 @@ EXPORT int execvp(const char *name, char *const *argv)
 
 EXPORT int fexecve(int fd, char *const *argv, char *const *environment)
 {
-	return is_traced() && is_other_file(fd, DEPTH) ? fexec_other(fd, argv, environment)
-						       : real.fexecve(fd, argv, environment);
+	return gets_ours(environment) && is_other_file(fd, DEPTH)
+		       ? fexec_other(fd, argv, environment)
+		       : real.fexecve(fd, argv, environment);
 }
 
 EXPORT int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
 		       const posix_spawnattr_t *attributes, char *const *argv,
 		       char *const *environment)
 {
-	return is_traced() && is_other(path, DEPTH)
+	return gets_ours(environment) && is_other(path, DEPTH)
 		       ? spawn_other(real.spawn, pid, path, actions, attributes, argv, environment)
 		       : real.spawn(pid, path, actions, attributes, argv, environment);
 }
@@ -276,7 +280,7 @@ EXPORT int posix_spawnp(pid_t *pid, const char *name, const posix_spawn_file_act
 			const posix_spawnattr_t *attributes, char *const *argv,
 			char *const *environment)
 {
-	return is_traced() && is_other_in_path(name)
+	return gets_ours(environment) && is_other_in_path(name)
 		       ? spawn_other(real.spawnp, pid, name, actions, attributes, argv, environment)
 		       : real.spawnp(pid, name, actions, attributes, argv, environment);
 }

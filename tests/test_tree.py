@@ -482,6 +482,12 @@ def test_a_child_of_32_bits(xstrace, ways, function, how):
     assert the_line_of(run) == f"[WARNING] process N ({starter}): it has started {name}, which is not a 64-bit program and is not traced"
 
 
+def test_a_child_of_32_bits_of_one_that_is_not_followed(xstrace, ways):
+    """Nobody tells of it, and its loader has nothing to complain of either."""
+    run = xstrace(f"{ITT} --follow-child-process 0", "sh", ["-c", f"{ways} execve; {ways} system"])
+    assert (run.status, run.err) == (5, "") and run.out.count("2 last none\n") == 2
+
+
 def test_a_child_of_32_bits_keeps_the_users_preloads(xstrace, ways):
     """Also of an environment of many variables."""
     many = {f"V{i}": "v" for i in range(3000)}
