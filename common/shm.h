@@ -230,6 +230,7 @@ enum xs_unseen {
 	XS_UNSEEN_PYTHON,
 	XS_UNSEEN_PYTHON_PROFILER,
 	XS_UNSEEN_PYTHON_OPENED,
+	XS_UNSEEN_CLASS,
 	XS_SEEN_OPENMP, /* the other way round: a runtime of OpenMP's tells us what it does */
 	XS_SEEN_PYTHON, /* likewise, an interpreter of Python's */
 };
@@ -273,6 +274,8 @@ struct xs_process_file {
 	_Atomic uint64_t steps, step_due;
 	_Atomic uint32_t step_done;
 	struct xs_pauses pauses; /* its own; those of the run are in the control file */
+	char other_class[64]; /* XS_UNSEEN_CLASS: the first program that it started so; may be cut
+			       */
 	char comm[16];
 	uint32_t arguments_length;
 	/* its argv when it joined, a NUL behind each; may be cut */
@@ -333,7 +336,7 @@ struct xs_kept_file {
 	struct xs_kept_activity activity;
 };
 
-#define XS_SHM_VERSION	  25u
+#define XS_SHM_VERSION	  26u
 #define XS_PAGE		  4096u
 #define XS_KEPT_HEADER	  8192u	 /* of struct xs_kept_file */
 #define XS_PROCESS_FIRST  4096u	 /* of struct xs_process_file */

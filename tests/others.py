@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import wait_until
+from conftest import mounted, wait_until
 
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAMS = ROOT / "tests/clients"
@@ -53,6 +53,28 @@ def need(module):
     """Skips the test if the clients' Python cannot import that."""
     if reason := lacks(module):
         pytest.skip(reason)
+
+
+def clean_root(place, codename=None):
+    """A Debian with apt alone, with what this machine needs to reach packages, and the environment of a login: (place, environment)."""
+    if not shutil.which("mmdebstrap"):
+        pytest.skip("no mmdebstrap; scripts/setup --clients installs it")
+    release = dict(line.rstrip().split("=", 1) for line in open("/etc/os-release") if "=" in line)
+    if subprocess.run(["mmdebstrap", "--quiet", "--variant=apt", codename or release["VERSION_CODENAME"], place], capture_output=True).returncode:
+        pytest.skip("no clean root: mmdebstrap reaches no packages")
+    shutil.copy("/etc/resolv.conf", place / "etc")
+    env = {"HOME": "/root", "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "DEBIAN_FRONTEND": "noninteractive"}
+    env |= {name: value for name, value in os.environ.items() if name in ("PIP_INDEX_URL", "PIP_TRUSTED_HOST", "PIP_DEFAULT_TIMEOUT")}
+    if certificates := os.environ.get("PIP_CERT"):
+        shutil.copy(certificates, place / "root/certificates")
+        env["PIP_CERT"] = "/root/certificates"
+    return place, env
+
+
+def inside(root, *words, **more):
+    """A command in such a root, as in a container."""
+    with mounted(root / "proc", "ro", "proc"), mounted(root / "sys", "ro", "sysfs"), mounted(root / "dev/shm", "mode=1777"):
+        return subprocess.run(["chroot", root, *words], capture_output=True, text=True, **more)
 
 
 @contextlib.contextmanager

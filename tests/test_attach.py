@@ -13,11 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from conftest import APPS, BUILD, NOBODY, ROOT, XSTRACE, Trace, check_trace, compile_c, mounted, root_only, wait_until
+from conftest import APPS, BUILD, NOBODY, ROOT, XSTRACE, Trace, allow, check_trace, compile_c, mounted, root_only, wait_until
 from test_doctor import DENY, PERF_EVENT_OPEN, PTRACE
 
 pytestmark = pytest.mark.skipif(not (BUILD / "attach/xstrace-attach").exists(), reason="built without libunwind")
 CYCLES = 1000 if os.environ.get("XSTRACE_TEST_CLIENTS") == "1" else 5
+SECONDS = 120 + 2 * CYCLES  # on a busy machine
 
 
 def attach(pid, *options, prefix=(), timeout=60, **more):
@@ -216,6 +217,7 @@ def test_tools_read_it(target, tmp_path):
 
 @pytest.mark.parametrize("kind", ["waits", "threads", "forks", "execs"])
 def test_many_times(target, tmp_path, kind):
+    allow(SECONDS)
     app = target(APPS / "attached", kind)
     for i in range(CYCLES):
         done = attach(app.pid, "-i", "1000", "--duration", "30ms", "--output-dir-path", str(tmp_path / str(i % 10)))
@@ -257,6 +259,7 @@ for f in (compute, talk, run, wait):
 
 
 def test_many_times_python(target, tmp_path):
+    allow(SECONDS)
     app = target(sys.executable, python(tmp_path, PYTHON_WORK))
     for i in range(CYCLES):
         done = attach(app.pid, "-i", "1000", "--duration", "30ms", "--output-dir-path", str(tmp_path / str(i % 10)))

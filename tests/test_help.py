@@ -75,6 +75,19 @@ def test_nothing_is_coloured():
         assert "--output-dir-path" in text and "unknown option --nonsense" in text and "\x1b" not in text
 
 
+READERS = ["xstrace-summary", "xstrace-check", "xstrace-query --list", "xstrace-path", "xstrace-diff", "xstrace-report -o page.html"]
+
+
+def test_no_tool_colours_what_it_says(xstrace):
+    """At a terminal either: with NO_COLOR and without."""
+    trace = xstrace("--chrome-itt-logging", "itt_tasks", [300, 2]).trace_files[0]
+    for tool in READERS:
+        words = [*command_of(tool.split()[0]), *tool.split()[1:], trace, *([trace] if "diff" in tool else [])]
+        for env in ({"NO_COLOR": ""}, {"NO_COLOR": "1"}):
+            text = at_a_terminal(words, env, cwd=xstrace.home)
+            assert text and "\x1b" not in text, (tool, text)
+
+
 @pytest.mark.parametrize("tool", TOOLS)
 def test_a_mistaken_option(tool):
     """One line, which names the option that was meant, or else says where all are."""
@@ -135,7 +148,7 @@ def fish(line):
     ]
 
 
-def zsh(line, answer):
+def zsh(line, *answers):
     """A real zsh at a terminal, and one press of the tabulator key."""
     master, slave = pty.openpty()
     shell = subprocess.Popen(
@@ -147,19 +160,19 @@ def zsh(line, answer):
         os.write(master, f"fpath=({PAGES} $fpath); autoload -Uz compinit; compinit -u -D; LISTMAX=1000; echo re''ady\n".encode())
         read_until(master, "ready\r\n")
         os.write(master, f"{line}\t".encode())
-        return read_until(master, answer)
+        return read_until(master, *answers)
     finally:
         shell.kill()
         shell.wait()
         os.close(master)
 
 
-def read_until(master, answer):
+def read_until(master, *answers):
     text, end = "", time.monotonic() + 30
-    while answer not in text and time.monotonic() < end:
+    while any(answer not in text for answer in answers) and time.monotonic() < end:
         if select.select([master], [], [], 1)[0]:
             text += os.read(master, 65536).decode(errors="replace")
-    assert answer in text, text
+    assert [answer for answer in answers if answer not in text] == [], text
     return text
 
 
@@ -190,6 +203,8 @@ def test_every_option_is_completed():
     assert {name.rstrip("=") for name in bash("xstrace --")} == names
     if shutil.which("fish"):
         assert {name.rstrip("=") for name in fish("xstrace --")} >= names
+    if shutil.which("zsh"):
+        zsh("xstrace --", *names)
 
 
 def test_behind_the_options_comes_a_command(tmp_path):
@@ -212,10 +227,10 @@ def test_completion_in_zsh(line, answer):
 # ---- progress ----
 
 
-def at_a_terminal(command, env=None):
+def at_a_terminal(command, env=None, cwd=None):
     """What a program prints there."""
     master, slave = pty.openpty()
-    program = subprocess.Popen([str(word) for word in command], stdout=slave, stderr=slave, env={**os.environ, **(env or {})})
+    program = subprocess.Popen([str(word) for word in command], stdout=slave, stderr=slave, env={**os.environ, **(env or {})}, cwd=cwd)
     os.close(slave)
     text = b""
     while True:

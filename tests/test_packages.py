@@ -50,6 +50,8 @@ def trace(bin_dir, place, **more):
     subprocess.run([bin_dir / "xstrace-merge", "-o", place / "all.json", path], check=True, capture_output=True, **more)
     done = subprocess.run([bin_dir / "xstrace-summary", path], check=True, capture_output=True, text=True, **more)
     assert "tasks 3" in done.stdout
+    for tool in ("analyzeperfmetrics.py", "roofline.py", "uniview.py"):
+        subprocess.run([bin_dir / tool, "--help"], check=True, capture_output=True, **more)
 
 
 def test_no_file_asks_for_a_newer_glibc(wheel, tmp_path):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import APPS, NOBODY, ROOT, Trace, compile_c, expected_lines, root_only, wait_until
+from conftest import APPS, NOBODY, ROOT, VARIABLES, Trace, compile_c, expected_lines, root_only, wait_until
 
 ITT = "--chrome-itt-logging"
 PY_MP = ROOT / "tests/apps/py_mp.py"
@@ -358,6 +358,12 @@ void _start(void)
 """,
     *("-m32", "-nostdlib", "-static", "-fno-pie", "-no-pie", "-fno-stack-protector"),
 )
+# no function of the C library sees this exec
+BY_ITS_NUMBER = """
+import ctypes, os
+words, variables = (ctypes.c_char_p * 2)(b"./old"), [f"{name}={value}".encode() for name, value in os.environ.items()]
+ctypes.CDLL(None).syscall(59, b"./old", words, (ctypes.c_char_p * (len(variables) + 1))(*variables))
+"""
 
 
 @root_only
@@ -369,7 +375,7 @@ void _start(void)
         ([*NO_ROOM, "sleep", "2"], "sleep", r"it may have no more than 30000000 bytes of memory \(ulimit -v\), "),
         (["sh", "-c", "unset LD_PRELOAD; sleep 2; true"], "sleep", "libxstrace.so was not loaded into it: LD_PRELOAD "),
         (["sh", "-c", "./static; true"], "static", "it is statically linked"),
-        (["sh", "-c", "./old; true"], "old", "it is not a 64-bit program"),
+        ([sys.executable, "-c", BY_ITS_NUMBER, "./old;"], "old", "it is not a 64-bit program"),
         (["unshare", "-m", "sh", "-c", "mount -t tmpfs none /dev/shm; exec sleep 2"], "sleep", "it cannot open /dev/shm/xstrace-"),
     ],
     ids=["su", "setpriv", "prlimit", "LD_PRELOAD", "static", "32-bit", "another /dev/shm"],
@@ -386,6 +392,116 @@ def test_why_a_program_is_not_traced(xstrace, command, name, why):
     assert run.status == 0
     (line,) = lost(run)
     assert re.search(rf"process \d+ \(({name})\) is not traced: {why}", line), line
+
+
+# ---- programs of 32 bits that a traced one starts ----
+
+THIRTY_TWO = """
+#include <stdio.h>
+#include <stdlib.h>
+extern char **environ;
+int main(int n, char **words)
+{
+	printf("%d %s %s\\n", n, words[n - 1], getenv("LD_PRELOAD") ? getenv("LD_PRELOAD") : "none");
+	for (; *environ; environ++) puts(*environ);
+	return 5;
+}
+"""
+WAYS = """
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+extern char **environ;
+static void way(const char *name)
+{
+	char *words[] = { "old", "last", NULL };
+	if (!strcmp(name, "execve")) execve("./old", words, environ);
+	if (!strcmp(name, "execv")) execv("./old", words);
+	if (!strcmp(name, "execvp")) execvp("old", words);
+	if (!strcmp(name, "execvpe")) execvpe("old", words, environ);
+	if (!strcmp(name, "execl")) execl("./old", "old", "last", NULL);
+	if (!strcmp(name, "execlp")) execlp("old", "old", "last", NULL);
+	if (!strcmp(name, "execle")) execle("./old", "old", "last", NULL, environ);
+	if (!strcmp(name, "fexecve")) fexecve(open("old", O_RDONLY), words, environ);
+	if (!strcmp(name, "script")) execl("./script", "script", "last", NULL);
+}
+int main(int n, char **arguments)
+{
+	char *words[] = { "old", "last", NULL }, *name = arguments[1];
+	int status = -1, pid, failed = 0;
+	if (!strcmp(name, "system")) status = system("./old last");
+	else if (!strcmp(name, "posix_spawn")) failed = posix_spawn(&pid, "./old", NULL, NULL, words, environ);
+	else if (!strcmp(name, "posix_spawnp")) failed = posix_spawnp(&pid, "old", NULL, NULL, words, environ);
+	else if (!(pid = n > 2 ? fork() : vfork())) {
+		way(name);
+		_exit(99);
+	}
+	if (status < 0 && (failed || waitpid(pid, &status, 0) != pid)) return 98;
+	return WEXITSTATUS(status);
+}
+"""
+FUNCTIONS = "execve execv execvp execvpe execl execlp execle fexecve script system posix_spawn posix_spawnp".split()
+
+
+@pytest.fixture
+def ways(xstrace):
+    """A program that starts a 32-bit one in the way that its argument names."""
+    (xstrace.home / "old.c").write_text(THIRTY_TWO)
+    if subprocess.run(["cc", "-m32", "-o", xstrace.cwd / "old", xstrace.home / "old.c"], capture_output=True).returncode:
+        pytest.skip("the compiler makes no programs of 32 bits")
+    if subprocess.run([xstrace.cwd / "old"], capture_output=True).returncode != 5:
+        pytest.skip("this machine runs no programs of 32 bits")
+    (xstrace.cwd / "script").write_text("#! ./old\n")
+    (xstrace.cwd / "script").chmod(0o755)
+    return compile_c(xstrace.home / "ways", WAYS)
+
+
+def the_line_of(run):
+    (line,) = [line for line in run.said if "64-bit" in line]
+    return re.sub(r"process \d+", "process N", line)
+
+
+@pytest.mark.parametrize("how", [[], ["fork"]], ids=["vfork", "fork"])
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_a_child_of_32_bits(xstrace, ways, function, how):
+    """Its loader has nothing to complain of; all else is as without us; one line, ours."""
+    env = {"PATH": f":{os.environ['PATH']}"}
+    bare = xstrace.bare(ways, [function, *how], env=env)
+    run = xstrace(ITT, ways, [function, *how], env=env)
+    (words, *variables), (bare_words, *bare_variables) = run.out.splitlines(), bare.out.splitlines()
+    assert (run.status, words, run.err) == (bare.status, bare_words, "") == (5, f"{3 if function == 'script' else 2} last none", "")
+    added = {variable.partition("=")[0] for variable in set(variables) - set(bare_variables)}
+    assert set(bare_variables) <= set(variables) and added <= set(VARIABLES)
+    starter = "sh" if function == "system" else "ways"
+    name = {"script": "./script", "execvp": "old", "execvpe": "old", "execlp": "old", "fexecve": "old", "posix_spawnp": "old"}.get(function, "./old")
+    assert the_line_of(run) == f"[WARNING] process N ({starter}): it has started {name}, which is not a 64-bit program and is not traced"
+
+
+def test_a_child_of_32_bits_of_one_that_is_not_followed(xstrace, ways):
+    """Nobody tells of it, and its loader has nothing to complain of either."""
+    run = xstrace(f"{ITT} --follow-child-process 0", "sh", ["-c", f"{ways} execve; {ways} system"])
+    assert (run.status, run.err) == (5, "") and run.out.count("2 last none\n") == 2
+
+
+def test_a_child_of_32_bits_keeps_the_users_preloads(xstrace, ways):
+    """Also of an environment of many variables."""
+    many = {f"V{i}": "v" for i in range(3000)}
+    env = {"LD_PRELOAD": "libm.so.6", **many}
+    run = xstrace(f"{ITT} --stacks-on-crash", ways, ["execve"], env=env)
+    assert (run.status, run.err) == (5, "") and run.out.startswith("2 last libm.so.6\n") and run.out.count("\nV") == len(many)
+
+
+def test_what_cannot_be_executed_fails_as_ever(xstrace, ways):
+    for program in ("./missing", "/etc/passwd", "/", ""):
+        code = f"import os\ntry: os.execv({program!r}, ['x'])\nexcept (OSError, ValueError) as e: print(e)"
+        bare = xstrace.bare(sys.executable, ["-c", code])
+        run = xstrace(ITT, sys.executable, ["-c", code])
+        assert (run.status, run.out, run.err) == (bare.status, bare.out, bare.err)
 
 
 def test_many_that_are_not_traced(xstrace):

@@ -1,10 +1,14 @@
-# A recipe for Spack: packages/xstrace/package.py in a repository of your own (spack repo create). The version's checksum is that of
-# the archive of `meson dist`, which `spack checksum` or sha256sum tells.
+# A recipe for Spack 1.0 and later: packages/xstrace/package.py in a repository of your own (spack repo create). `git` is where you
+# have xstrace from. A version of a release's archive (`meson dist`) has a url and the checksum that sha256sum tells in its place.
+from spack_repo.builtin.build_systems.meson import MesonPackage
+
 from spack.package import *
 
 
 class Xstrace(MesonPackage):
     """Traces programs that use GPUs and accelerator libraries: OpenCL, Level Zero, CUDA, SYCL, OpenMP, MPI, ITT."""
+
+    git = "file:///opt/src/xstrace"
 
     license("Apache-2.0")
 

@@ -11,6 +11,12 @@ if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
+def analyze() -> int:
+    from .analyze import main
+
+    return main()
+
+
 def check() -> int:
     from .check import main
 
@@ -47,7 +53,19 @@ def report() -> int:
     return main()
 
 
+def roofline() -> int:
+    from .roofline import main
+
+    return main()
+
+
 def summary() -> int:
     from .summary import main
+
+    return main()
+
+
+def view() -> int:
+    from .view import main
 
     return main()

@@ -99,22 +99,28 @@ static uint64_t number_in(int32_t pid, const char *name, const char *word)
 
 /*
  * Why nothing is traced in it, as the end of a line. False: it is traced, or nothing proves that it
- * is not.
+ * is not, or the process that has started it tells of it.
  */
-static bool why_not(const struct xs_run *run, int32_t pid, char *why, size_t size)
+static bool why_not(const struct xs_run *run, const struct xs_process *by, int32_t pid, char *why,
+		    size_t size)
 {
 	enum mapped mapped = mapped_by(run, pid);
 	int has_variable = xs_has_variable(run, pid);
 	uint64_t user = number_in(pid, "status", "Uid:"),
 		 space = number_in(pid, "limits", "Max address space");
 	uint64_t data = number_in(pid, "limits", "Max data size");
-	const char *file = NULL, *judged;
+	enum xs_program kind = XS_PROGRAM_UNKNOWN;
+	const char *file, *judged;
 	char path[48];
 
 	(void)snprintf(path, sizeof(path), "/proc/%d/exe", pid);
 	if (mapped == MAPPED_NOTHING)
-		file = xs_program_why_not(xs_program_kind(path, NULL, &judged));
+		kind = xs_program_kind(path, NULL, &judged);
+	file = xs_program_why_not(kind);
 	if (mapped == MAPPED_RUN || user == UINT64_MAX)
+		return false;
+	if (kind == XS_PROGRAM_OTHER_CLASS && by &&
+	    atomic_load_explicit(&by->file->unseen, memory_order_relaxed) & 1u << XS_UNSEEN_CLASS)
 		return false;
 	if (mapped == MAPPED_NAMES &&
 	    (!atomic_load_explicit(&run->mailbox->join_failed, memory_order_relaxed) ||
@@ -206,11 +212,12 @@ static void suspect(struct xs_lost *lost, int32_t pid, const char *why, bool fai
 }
 
 /* True: it is lost, as it seems. */
-static bool look_at(struct xs_lost *lost, const struct xs_run *run, int32_t pid)
+static bool look_at(struct xs_lost *lost, const struct xs_run *run, const struct xs_process *by,
+		    int32_t pid)
 {
 	char why[XS_LOST_WHY];
 
-	if (!xs_pid_alive(pid, 0) || !why_not(run, pid, why, sizeof(why)))
+	if (!xs_pid_alive(pid, 0) || !why_not(run, by, pid, why, sizeof(why)))
 		return false;
 	suspect(lost, pid, why, mapped_by(run, pid) == MAPPED_NAMES);
 	return true;
@@ -226,17 +233,18 @@ static bool joined(const struct xs_process *processes, int32_t pid)
 
 /* Children of one thread; a kernel without CONFIG_PROC_CHILDREN tells of none. */
 static void look_at_children(struct xs_lost *lost, const struct xs_run *run,
-			     const struct xs_process *processes, int32_t pid, const char *tid)
+			     const struct xs_process *processes, const struct xs_process *by,
+			     const char *tid)
 {
 	char path[80];
 	FILE *file;
 	int child;
 
-	(void)snprintf(path, sizeof(path), "/proc/%d/task/%.20s/children", pid, tid);
+	(void)snprintf(path, sizeof(path), "/proc/%d/task/%.20s/children", by->pid, tid);
 	file = fopen(path, "re");
 	while (file && fscanf(file, "%d", &child) == 1)
 		if (!joined(processes, child))
-			(void)look_at(lost, run, child);
+			(void)look_at(lost, run, by, child);
 	if (file)
 		fclose(file);
 }
@@ -257,7 +265,7 @@ void xs_lost_look(struct xs_lost *lost, const struct xs_run *run,
 	lost->next = now + lost->interval;
 	/* of others only a traced one's children are ours for certain */
 	if (run->app_pid && !run->app_not_traced && !joined(processes, run->app_pid))
-		(void)look_at(lost, run, run->app_pid);
+		(void)look_at(lost, run, NULL, run->app_pid);
 	for (const struct xs_process *p = processes; p; p = p->next) {
 		/* in a container: what is there is not started by us alone */
 		if (p->watched != p->pid)
@@ -265,13 +273,13 @@ void xs_lost_look(struct xs_lost *lost, const struct xs_run *run,
 		/*
 		 * it may have called exec since it joined; what a lost one starts is lost with it
 		 */
-		if (look_at(lost, run, p->pid))
+		if (look_at(lost, run, p, p->pid))
 			continue;
 		(void)snprintf(path, sizeof(path), "/proc/%d/task", p->pid);
 		dir = opendir(path);
 		while (dir && (entry = readdir(dir)))
 			if (entry->d_name[0] != '.')
-				look_at_children(lost, run, processes, p->pid, entry->d_name);
+				look_at_children(lost, run, processes, p, entry->d_name);
 		if (dir)
 			closedir(dir);
 	}

@@ -4,6 +4,7 @@
 
 #include "names.h"
 #include "processes.h"
+#include "program.h"
 #include "text.h"
 
 /* What the collector knows that it cannot see. */
@@ -62,9 +63,18 @@ static void tell_unseen(const struct xs_process *process)
 	uint32_t unseen = atomic_load(&process->file->unseen);
 
 	for (uint32_t i = 0; i < sizeof(what) / sizeof(what[0]); i++)
-		if (unseen & 1u << i)
+		if (what[i] && unseen & 1u << i)
 			xs_tell("[WARNING] process %d (%s): %s\n", process->pid, process->comm,
 				what[i]);
+}
+
+static void tell_other_class(const struct xs_process *process)
+{
+	if (atomic_load(&process->file->unseen) & 1u << XS_UNSEEN_CLASS)
+		xs_tell("[WARNING] process %d (%s): it has started %.*s, which %s and is "
+			"not traced\n",
+			process->pid, process->comm, (int)sizeof(process->file->other_class) - 1,
+			process->file->other_class, xs_program_why_not(XS_PROGRAM_OTHER_CLASS));
 }
 
 /* What no table had room for. */
@@ -147,4 +157,5 @@ void xs_process_tell_end(const struct xs_process *process)
 	tell_missing(process);
 	tell_omitted(process);
 	tell_unseen(process);
+	tell_other_class(process);
 }

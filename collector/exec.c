@@ -1,0 +1,355 @@
+/*
+ * Programs of another class (32 bits) that this one starts: their loader cannot preload our
+ * libraries and would say so on their stderr, once for each. They get LD_PRELOAD without ours, and
+ * the drain process says that they are not traced.
+ *
+ * All of this may run in a child of vfork(), in the parent's memory, and in a signal handler: the
+ * stack is all that is written to, and the process's own file.
+ */
+#include <dlfcn.h>
+#include <elf.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "self.h"
+#include "sys.h"
+
+#define EXPORT __attribute__((visibility("default")))
+#define ROOM   65536u /* bytes of a larger environment are not copied: there may be little stack */
+#define DEPTH  4u     /* interpreters of interpreters, as in the kernel */
+#define CLASS  (sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32)
+
+extern char **environ;
+
+typedef int exec_function(const char *, char *const *, char *const *);
+typedef int fexec_function(int, char *const *, char *const *);
+typedef int spawn_function(pid_t *, const char *, const posix_spawn_file_actions_t *,
+			   const posix_spawnattr_t *, char *const *, char *const *);
+
+static struct {
+	exec_function *execve, *execvpe;
+	fexec_function *fexecve;
+	spawn_function *spawn, *spawnp;
+} real;
+
+/* Before anybody is in a child of vfork(), where the loader's lock may be held for good. */
+static void find(void)
+{
+	if (real.execve)
+		return;
+	*(void **)&real.execvpe = dlsym(RTLD_NEXT, "execvpe");
+	*(void **)&real.fexecve = dlsym(RTLD_NEXT, "fexecve");
+	*(void **)&real.spawn = dlsym(RTLD_NEXT, "posix_spawn");
+	*(void **)&real.spawnp = dlsym(RTLD_NEXT, "posix_spawnp");
+	*(void **)&real.execve = dlsym(RTLD_NEXT, "execve");
+}
+
+__attribute__((constructor)) static void find_early(void)
+{
+	find();
+}
+
+/* ---- is it of another class? ---- */
+
+static bool is_other_file(int fd, unsigned depth);
+
+static bool is_other(const char *path, unsigned depth)
+{
+	long fd = xs_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	bool is = fd >= 0 && is_other_file((int)fd, depth);
+
+	if (fd >= 0)
+		(void)xs_sys(SYS_close, fd);
+	return is;
+}
+
+static bool is_other_file(int fd, unsigned depth)
+{
+	char head[128], *interpreter = head + 2;
+	long n = xs_sys(SYS_pread64, fd, head, sizeof(head) - 1, 0);
+
+	if (n <= EI_CLASS)
+		return false;
+	head[n] = '\0';
+	if (!memcmp(head, ELFMAG, SELFMAG))
+		return head[EI_CLASS] != CLASS;
+	if (head[0] != '#' || head[1] != '!' || !depth)
+		return false;
+	interpreter += strspn(interpreter, " \t");
+	interpreter[strcspn(interpreter, " \t\n")] = '\0';
+	return is_other(interpreter, depth - 1);
+}
+
+/* Where execvp() would find it. */
+static bool is_other_in_path(const char *name)
+{
+	const char *list = getenv("PATH");
+	char path[512];
+
+	if (strchr(name, '/'))
+		return is_other(name, DEPTH);
+	for (size_t n, length = strlen(name); list && *list; list += n + (list[n] == ':')) {
+		n = strcspn(list, ":");
+		if (n + length + 2 > sizeof(path))
+			continue;
+		memcpy(path, list, n);
+		path[n] = '/';
+		memcpy(path + n + !!n, name, length + 1);
+		if (!xs_sys(SYS_faccessat, AT_FDCWD, path, X_OK))
+			return is_other(path, DEPTH);
+	}
+	return false;
+}
+
+/* ---- what it gets ---- */
+
+static bool is_ours(const char *library, size_t length)
+{
+	static const char name[] = "libxstrace";
+	const char *slash = memrchr(library, '/', length);
+	size_t behind = slash ? (size_t)(slash + 1 - library) : length;
+
+	return length - behind >= sizeof(name) - 1 &&
+	       !memcmp(library + behind, name, sizeof(name) - 1);
+}
+
+/* LD_PRELOAD's value without our libraries. */
+static void without_ours(const char *list, char *out)
+{
+	bool first = true;
+
+	for (size_t n; *list; list += n + (list[n] != '\0')) {
+		n = strcspn(list, ": ");
+		if (is_ours(list, n))
+			continue;
+		if (!first)
+			*out++ = ':';
+		memcpy(out, list, n);
+		out += n;
+		first = false;
+	}
+	*out = '\0';
+}
+
+static const char preload[] = "LD_PRELOAD=";
+#define PRELOAD (sizeof(preload) - 1)
+
+/* What a copy needs: pointers, and bytes of LD_PRELOAD. */
+struct need {
+	size_t pointers, bytes;
+};
+
+static struct need need_of(char *const *given)
+{
+	struct need need = { 1, 1 };
+
+	for (; given && *given; given++, need.pointers++)
+		if (!strncmp(*given, preload, PRELOAD))
+			need.bytes += strlen(*given) + 1;
+	if (need.pointers * sizeof(char *) + need.bytes > ROOM)
+		need.pointers = 0;
+	return need;
+}
+
+/* The environment that it gets: a copy in the memory that it needs, if there is any. */
+static char *const *changed(char *const *given, struct need need, char **copy, char *text)
+{
+	size_t n = 0;
+
+	if (!need.pointers)
+		return given;
+	for (; given && *given; given++) {
+		copy[n++] = *given;
+		if (strncmp(*given, preload, PRELOAD) != 0)
+			continue;
+		memcpy(text, preload, PRELOAD);
+		without_ours(*given + PRELOAD, text + PRELOAD);
+		copy[n - 1] = text;
+		n -= !text[PRELOAD];
+		text += strlen(text) + 1;
+	}
+	copy[n] = NULL;
+	return copy;
+}
+
+/* Of a child that is forked and has not joined it is the parent's. */
+static void tell(const char *name)
+{
+	struct xs_process_file *file = xs_self.process;
+	const uint32_t bit = 1u << XS_UNSEEN_CLASS;
+
+	if (file && !(atomic_fetch_or_explicit(&file->unseen, bit, memory_order_relaxed) & bit))
+		for (size_t i = 0; i < sizeof(file->other_class) - 1 && name[i]; i++)
+			file->other_class[i] = name[i];
+}
+
+/* Is there anything of ours that it would get? Then its file is looked at. */
+static bool gets_ours(char *const *environment)
+{
+	find();
+	for (; environment && *environment; environment++)
+		if (!strncmp(*environment, preload, PRELOAD) && strstr(*environment, "/libxstrace"))
+			return true;
+	return false;
+}
+
+/* ---- functions ---- */
+
+/* Not inlined: who starts other programs needs none of this stack. */
+static __attribute__((noinline)) int exec_other(exec_function *function, const char *name,
+						char *const *argv, char *const *environment)
+{
+	struct need need = need_of(environment);
+	char *copy[need.pointers + 1], text[need.bytes];
+
+	tell(name);
+	return function(name, argv, changed(environment, need, copy, text));
+}
+
+static __attribute__((noinline)) int fexec_other(int fd, char *const *argv,
+						 char *const *environment)
+{
+	struct need need = need_of(environment);
+	char *copy[need.pointers + 1], text[need.bytes];
+
+	tell(argv && argv[0] ? argv[0] : "");
+	return real.fexecve(fd, argv, changed(environment, need, copy, text));
+}
+
+static __attribute__((noinline)) int spawn_other(spawn_function *function, pid_t *pid,
+						 const char *name,
+						 const posix_spawn_file_actions_t *actions,
+						 const posix_spawnattr_t *attributes,
+						 char *const *argv, char *const *environment)
+{
+	struct need need = need_of(environment);
+	char *copy[need.pointers + 1], text[need.bytes];
+
+	tell(name);
+	return function(pid, name, actions, attributes, argv,
+			changed(environment, need, copy, text));
+}
+
+EXPORT int execve(const char *path, char *const *argv, char *const *environment)
+{
+	return gets_ours(environment) && is_other(path, DEPTH)
+		       ? exec_other(real.execve, path, argv, environment)
+		       : real.execve(path, argv, environment);
+}
+
+EXPORT int execvpe(const char *name, char *const *argv, char *const *environment)
+{
+	return gets_ours(environment) && is_other_in_path(name)
+		       ? exec_other(real.execvpe, name, argv, environment)
+		       : real.execvpe(name, argv, environment);
+}
+
+EXPORT int execv(const char *path, char *const *argv)
+{
+	return execve(path, argv, environ);
+}
+
+EXPORT int execvp(const char *name, char *const *argv)
+{
+	return execvpe(name, argv, environ);
+}
+
+EXPORT int fexecve(int fd, char *const *argv, char *const *environment)
+{
+	return gets_ours(environment) && is_other_file(fd, DEPTH)
+		       ? fexec_other(fd, argv, environment)
+		       : real.fexecve(fd, argv, environment);
+}
+
+EXPORT int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
+		       const posix_spawnattr_t *attributes, char *const *argv,
+		       char *const *environment)
+{
+	return gets_ours(environment) && is_other(path, DEPTH)
+		       ? spawn_other(real.spawn, pid, path, actions, attributes, argv, environment)
+		       : real.spawn(pid, path, actions, attributes, argv, environment);
+}
+
+EXPORT int posix_spawnp(pid_t *pid, const char *name, const posix_spawn_file_actions_t *actions,
+			const posix_spawnattr_t *attributes, char *const *argv,
+			char *const *environment)
+{
+	return gets_ours(environment) && is_other_in_path(name)
+		       ? spawn_other(real.spawnp, pid, name, actions, attributes, argv, environment)
+		       : real.spawnp(pid, name, actions, attributes, argv, environment);
+}
+
+/* ---- those that take arguments one by one ---- */
+
+static size_t count(va_list list)
+{
+	size_t n = 1;
+
+	while (va_arg(list, char *))
+		n++;
+	return n;
+}
+
+/* `argv` has room for the first, those of the list and NULL. */
+static void gather(char **argv, const char *first, size_t n, va_list list)
+{
+	*argv = (char *)(uintptr_t)first;
+	for (size_t i = 1; i <= n; i++)
+		argv[i] = va_arg(list, char *);
+}
+
+EXPORT int execl(const char *path, const char *first, ...)
+{
+	va_list list, again;
+	size_t n;
+
+	va_start(list, first);
+	va_copy(again, list);
+	n = count(again);
+	va_end(again);
+	char *argv[n + 1];
+
+	gather(argv, first, n, list);
+	va_end(list);
+	return execve(path, argv, environ);
+}
+
+EXPORT int execlp(const char *name, const char *first, ...)
+{
+	va_list list, again;
+	size_t n;
+
+	va_start(list, first);
+	va_copy(again, list);
+	n = count(again);
+	va_end(again);
+	char *argv[n + 1];
+
+	gather(argv, first, n, list);
+	va_end(list);
+	return execvpe(name, argv, environ);
+}
+
+EXPORT int execle(const char *path, const char *first, ...)
+{
+	char *const *environment;
+	va_list list, again;
+	size_t n;
+
+	va_start(list, first);
+	va_copy(again, list);
+	n = count(again);
+	va_end(again);
+	char *argv[n + 1];
+
+	gather(argv, first, n, list);
+	environment = va_arg(list, char *const *);
+	va_end(list);
+	return execve(path, argv, environment);
+}
