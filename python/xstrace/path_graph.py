@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -28,7 +28,20 @@ TO_DEVICE, TO_HOST, ORDER, SENT, TOGETHER, CHILD, HANDED = range(7)  # arrows
 LOOK_BACK = 8  # slices
 LONGEST = 1 << 60  # ns
 OUTSIDE = "(outside any slice)"
+IDLE = "OpenMP::barrier at the end of the region, then idle"
 GIVES, GETS = 1, 2
+# of OpenMP, each with its region: its threads' parts, and the barriers behind them. Where not all threads are seen, or more than there are
+# (regions in each other), nothing is believed.
+REGIONS = """
+WITH regions AS (SELECT slice_id, track_id, process_id, ts, ts + dur AS te FROM slices WHERE kind = 'task' AND name LIKE 'OpenMP::parallel %'),
+parts AS (SELECT track_id, process_id, ts, ts + dur AS te FROM slices WHERE kind = 'task' AND name = 'OpenMP::implicit task'),
+barriers AS (SELECT slice_id, track_id, ts, ts + dur AS te FROM slices
+    WHERE kind = 'task' AND name LIKE 'OpenMP::barrier at the end of the region%'),
+members AS (SELECT r.slice_id AS region, r.track_id AS first, p.track_id, p.ts, p.te
+    FROM parts p ASOF JOIN regions r ON p.process_id = r.process_id AND p.ts >= r.ts WHERE p.te <= r.te),
+whole AS (SELECT region FROM members GROUP BY region HAVING count(*) = count(DISTINCT track_id) AND count(*) =
+    (SELECT max(TRY_CAST(regexp_extract(value, '\\d+') AS BIGINT)) FROM args WHERE slice_id = region AND key = 'threads'))
+"""
 SYNTHETIC = 1 << 30  # tids from here on are no threads: frames, regions, requests (docs/TRACE_FORMAT.md)
 NO_WORK = ("Trace", "overhead", "gpu_user_annotation", "cuda_sync", "mpi_request")  # categories that only describe
 WAITING = re.compile(
@@ -86,9 +99,9 @@ class Graph:
     arrow_time: np.ndarray = None
     arrow_type: np.ndarray = None
     groups: int = 0
-    group: np.ndarray = None
-    member: np.ndarray = None
-    role: np.ndarray = None
+    group: np.ndarray = field(default_factory=lambda: np.zeros(0, np.uint32))
+    member: np.ndarray = field(default_factory=lambda: np.zeros(0, np.uint32))
+    role: np.ndarray = field(default_factory=lambda: np.zeros(0, np.uint8))
 
 
 def make_graph(tables):
@@ -96,6 +109,7 @@ def make_graph(tables):
     graph = _slices(tables)
     index = _index(graph.slice_id)
     _collectives(tables, graph, index)
+    _regions(tables, graph, index)
     _arrows(tables, graph, index)
     return graph
 
@@ -127,11 +141,16 @@ def _slices(tables):
     process_id, process = np.unique(of_track, return_inverse=True)
     names = [OUTSIDE, *map(str, named["label"])]
     name_kind = np.concatenate(([TASK], named["code"])).astype(np.uint8)
+    end = slices["ts"] - base + np.maximum(slices["dur"], 0)
+    # a worker of OpenMP's that nobody calls any more has ended with its work
+    last = np.flatnonzero(np.append(track[1:] != track[:-1], len(track) > 0))
+    idle = last[np.array([names[n] == IDLE for n in slices["name"][last]], bool)]
+    end[idle] = slices["ts"][idle] - base
     return Graph(
         base=base,
         slice_id=slices["slice_id"],
         begin=slices["ts"] - base,
-        end=slices["ts"] - base + np.maximum(slices["dur"], 0),
+        end=end,
         track=track.astype(np.uint32),
         name=slices["name"].astype(np.uint32),
         kind=slices["kind"].astype(np.uint8),
@@ -227,6 +246,32 @@ def _unsaid_waits(graph, source, target, kinds):
     return last[good], calls[good]
 
 
+def _regions(tables, graph, index):
+    """Threads of an OpenMP region wait for its begin, and its first thread for all of them, as members of a collective do."""
+    joined = _numbers(
+        tables.sql(
+            REGIONS
+            + f"""SELECT b.slice_id, region AS number, (CASE WHEN m.track_id = first THEN {GIVES | GETS} ELSE {GIVES} END)::UTINYINT AS role
+            FROM members m JOIN whole USING (region) JOIN barriers b ON b.track_id = m.track_id AND b.ts = m.te"""
+        )
+    )
+    begun = _numbers(
+        tables.sql(
+            REGIONS
+            + """, waited AS (SELECT m.region, b.slice_id FROM members m ASOF JOIN barriers b ON b.track_id = m.track_id AND m.ts >= b.te
+                WHERE m.track_id <> first)
+            SELECT slice_id, region AS number FROM waited JOIN whole USING (region)"""
+        )
+    )
+    begins = np.unique(begun["number"])
+    _add_groups(
+        graph,
+        np.concatenate((joined["number"], -1 - begun["number"], -1 - begins)),
+        index(np.concatenate((joined["slice_id"], begun["slice_id"], begins))),
+        np.concatenate((joined["role"], np.full(len(begun["number"]), GETS), np.full(len(begins), GIVES))),
+    )
+
+
 def _collectives(tables, graph, index):
     """Calls of one collective, by the communicator's identity and the call's number on it (docs/MPI.md)."""
     calls = tables.sql(
@@ -250,12 +295,17 @@ def _collectives(tables, graph, index):
         ORDER BY number"""
     )
     calls = _numbers(calls)
-    member = index(calls["slice_id"])
-    good = (member >= 0) & (calls["role"] > 0)
-    member, role = member[good], calls["role"][good]
-    _, group, size = np.unique(calls["number"][good], return_inverse=True, return_counts=True)
+    _add_groups(graph, calls["number"], index(calls["slice_id"]), calls["role"])
+
+
+def _add_groups(graph, number, member, role):
+    """Further groups of slices, by numbers of any kind; those of one member, and slices that the graph has not, are left out."""
+    good = (member >= 0) & (role > 0)
+    member, role = member[good], role[good]
+    _, group, size = np.unique(number[good], return_inverse=True, return_counts=True)
     several = size[group] > 1
-    group = np.unique(group[several], return_inverse=True)[1]
-    graph.groups = int(group.max(initial=-1)) + 1
-    graph.group, graph.member = group.astype(np.uint32), member[several].astype(np.uint32)
-    graph.role = role[several].astype(np.uint8)
+    group = np.unique(group[several], return_inverse=True)[1] + graph.groups
+    graph.group = np.concatenate((graph.group, group.astype(np.uint32)))
+    graph.member = np.concatenate((graph.member, member[several].astype(np.uint32)))
+    graph.role = np.concatenate((graph.role, role[several].astype(np.uint8)))
+    graph.groups = int(group.max(initial=graph.groups - 1)) + 1
