@@ -141,6 +141,9 @@ static struct xs_process_file *make_process(int directory, uint32_t slots)
 	process->serial = serial;
 	process->slots = slots;
 	process->ring_size = ring_size;
+	/* the interpreter that a fork has copied is as it was measured */
+	if (xs_self.process)
+		xs_copy_function_costs(process, xs_self.process);
 	(void)xs_sys(SYS_prctl, PR_GET_NAME, process->comm);
 	process->arguments_length = put_arguments(process->arguments, sizeof(process->arguments));
 	if (xs_job_rank(&rank, &world_size)) {
@@ -212,6 +215,7 @@ static bool join(void)
  */
 static void start(void)
 {
+	uint64_t began = xs_clock_ns(CLOCK_MONOTONIC);
 	enum xs_open_gate gate = XS_GATE_CLOSED;
 	bool joined;
 
@@ -224,6 +228,10 @@ static void start(void)
 		xs_stack_init((uint32_t)xs_self.control->options.call_stacks);
 		gate = xs_gate_wanted();
 	}
+	if (joined)
+		atomic_store_explicit(&xs_self.process->start_ns,
+				      (uint32_t)(xs_clock_ns(CLOCK_MONOTONIC) - began),
+				      memory_order_relaxed);
 	if (gate >= XS_GATE_PAUSED) /* what is told without records must know, too */
 		xs_pauses_begin(xs_own_pauses(), xs_tick(xs_use_tsc));
 	/* all that join() set up; pairs with the acquire in xs_state() */

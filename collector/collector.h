@@ -227,6 +227,9 @@ void xs_tell_unfreed(uint32_t place, uint32_t device, uint64_t count, uint64_t b
  * this?
  */
 bool xs_has_library(const char *name);
+/* --python-stacks: what tracing a call costs (shm.h), and that one has ended. */
+void xs_tell_function_costs(double ns, double inside_ns, double counted_ns);
+void xs_count_function(bool has_slice);
 /* An enum xs_unseen (shm.h); told at the end. */
 void xs_tell_unseen(unsigned what);
 /* When the run began: no event of it is older. */

@@ -78,6 +78,9 @@ void *xs_arena_locked(size_t size);
 /* In a child of fork what is left of the arena is the parent's. */
 void xs_arena_forget(void);
 
+/* What another process has told of Python's functions (shared.c). */
+void xs_copy_function_costs(struct xs_process_file *to, const struct xs_process_file *from);
+
 /* Joins the run unless that was done or is impossible. True: joined. */
 bool xs_start(void);
 /* As xs_companion_begin(). */

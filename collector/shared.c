@@ -132,6 +132,48 @@ void xs_tell_unfreed(uint32_t place, uint32_t device, uint64_t count, uint64_t b
 	atomic_store_explicit(&unfreed->bytes, bytes, memory_order_relaxed);
 }
 
+static uint32_t in_256ths(double ns)
+{
+	return ns <= 0 ? 0 : ns < UINT32_MAX / 256 ? (uint32_t)(ns * 256) : UINT32_MAX;
+}
+
+void xs_tell_function_costs(double ns, double inside_ns, double counted_ns)
+{
+	struct xs_function_costs *costs = &xs_self.process->function_costs;
+
+	if (!xs_joined())
+		return;
+	atomic_store_explicit(&costs->inside_ns, in_256ths(inside_ns), memory_order_relaxed);
+	atomic_store_explicit(&costs->counted_ns, in_256ths(counted_ns), memory_order_relaxed);
+	atomic_store_explicit(&costs->ns, in_256ths(ns), memory_order_relaxed);
+}
+
+void xs_copy_function_costs(struct xs_process_file *to, const struct xs_process_file *from)
+{
+	const struct xs_function_costs *costs = &from->function_costs;
+
+	atomic_store_explicit(&to->function_costs.inside_ns,
+			      atomic_load_explicit(&costs->inside_ns, memory_order_relaxed),
+			      memory_order_relaxed);
+	atomic_store_explicit(&to->function_costs.counted_ns,
+			      atomic_load_explicit(&costs->counted_ns, memory_order_relaxed),
+			      memory_order_relaxed);
+	atomic_store_explicit(&to->function_costs.ns,
+			      atomic_load_explicit(&costs->ns, memory_order_relaxed),
+			      memory_order_relaxed);
+}
+
+/* The caller has the interpreter's lock, so nobody else counts. */
+void xs_count_function(bool has_slice)
+{
+	struct xs_process_file *file = xs_self.process;
+	_Atomic uint64_t *count = has_slice ? &file->functions : &file->counted_functions;
+
+	if (xs_joined())
+		atomic_store_explicit(count, atomic_load_explicit(count, memory_order_relaxed) + 1,
+				      memory_order_relaxed);
+}
+
 void xs_tell_unseen(unsigned what)
 {
 	if (xs_joined())

@@ -112,6 +112,7 @@ struct xs_control {
 	 * (common/channel.h)
 	 */
 	int32_t launcher_pid, app_pid;
+	uint64_t launch_ns;	/* from the launcher's begin to the application's */
 	int32_t sampler_pid;	/* --system-metrics: xstrace-system's; 0: none */
 	int32_t metrics_pid;	/* --metric-sampling, --stall-sampling: xstrace-metrics' */
 	int32_t processors_pid; /* --cpu-metrics: xstrace-cpu' */
@@ -273,6 +274,15 @@ struct xs_process_file {
 	 */
 	_Atomic uint64_t steps, step_due;
 	_Atomic uint32_t step_done;
+	_Atomic uint32_t start_ns; /* that joining took */
+	/* --python-stacks: ended calls of functions that have slices, and of those that have none
+	 */
+	_Atomic uint64_t functions, counted_functions;
+	/* in 1/256 ns, of the process that has begun the interpreter; 0: not known */
+	struct xs_function_costs {
+		/* as in struct xs_cost, of one that has a slice; of one that has none */
+		_Atomic uint32_t ns, inside_ns, counted_ns;
+	} function_costs;
 	struct xs_pauses pauses; /* its own; those of the run are in the control file */
 	char other_class[64]; /* XS_UNSEEN_CLASS: the first program that it started so; may be cut
 			       */

@@ -10,6 +10,9 @@
 #include "channel.h"
 #include "shm.h"
 
+/* CLOCK_MONOTONIC, when main() began. */
+extern uint64_t xs_launcher_began;
+
 /* ---- run.c: the run directory ---- */
 
 struct xs_launch {

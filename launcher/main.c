@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "launcher.h"
 #include "program.h"
 #include "text.h"
@@ -322,6 +323,7 @@ int main(int argc, char **argv)
 	char error[512];
 	int app;
 
+	xs_launcher_began = xs_clock_ns(CLOCK_MONOTONIC);
 	xs_limits_lift();
 	join_name(&argc, argv);
 	if (xs_options_parse(&options, argc, argv, &app, error, sizeof(error)) < 0) {

@@ -20,6 +20,8 @@
 /* Names and a few rings; with less, threads would find no memory. */
 #define ROOM_WANTED (32ull << 20)
 
+uint64_t xs_launcher_began;
+
 static bool usable(const char *dir)
 {
 	struct statvfs fs;

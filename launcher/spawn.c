@@ -275,6 +275,7 @@ static __attribute__((noinline)) int start_application(struct xs_launch *launch,
 		(void)set_mask(mask, NULL);
 		xs_counters_offer(launch);
 		xs_limits_restore();
+		launch->control->launch_ns = xs_clock_ns(CLOCK_MONOTONIC) - xs_launcher_began;
 		execve(path, argv, environment);
 		if (errno == ENOEXEC && shell_argv)
 			execve(shell_argv[0], shell_argv, environment);

@@ -57,10 +57,10 @@ def is_being_written(path):
 class Ranks:
     """All ranks of a job, each under xstrace of its own. `launcher`: the words before "-n"; `reports`: files that are no traces."""
 
-    def __init__(self, xstrace, options, app, args=(), ranks=2, env=None, launcher=(MPIEXEC,), timeout=60, reports=None):
+    def __init__(self, xstrace, options, app, args=(), ranks=2, env=None, launcher=(MPIEXEC,), timeout=60, reports=None, **popen):
         program, *words = [*launcher, "-n", ranks, XSTRACE, *options.split(), app, *args]
         known = set(xstrace.cwd.glob("*.json"))
-        self.run = xstrace.bare(program, [str(word) for word in words], env=env, timeout=timeout)
+        self.run = xstrace.bare(program, [str(word) for word in words], env=env, timeout=timeout, **popen)
         known |= set(xstrace.cwd.glob(reports)) if reports else set()
         found = sorted(set(xstrace.cwd.glob("*.json")) - known)
         wait_until(lambda: not any(is_being_written(path) for path in found))  # after MPI_Abort mpiexec waits for nobody

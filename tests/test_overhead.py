@@ -8,11 +8,13 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 
 import pytest
 
 from conftest import BUILD, ROOT, compile_c
 from gpu_log import SoftGPU
+from others import INTERPRETERS
 
 sys.path.insert(0, str(ROOT / "python"))
 
@@ -43,11 +45,11 @@ def durations(path, name):
                 net.add(track, event["ts"], event["ts"], "mark", None)
             if event["ph"] != "X" or event.get("cat") != "cpu_op":
                 continue
-            kind = "task" if "::" in event["name"] else "mpi" if event["name"].startswith("MPI") else "call"
+            kind = overhead.kind_of_task(event["name"]) if "::" in event["name"] else "mpi" if event["name"].startswith("MPI") else "call"
             group = len(found) if event["name"] == name else None
             if group is not None:
                 found.append(event["dur"])
-            values = len(event.get("args", {})) if kind == "task" else 0
+            values = len(event.get("args", {})) if "::" in event["name"] else 0
             net.add(track, event["ts"], event["ts"] + event["dur"], kind, group, values)
     costs = net.totals(overhead.overhead_of(trace.other))
     return [(ns, ns - costs[number]) for number, ns in enumerate(found)]
@@ -96,20 +98,68 @@ def paired(tmp_path_factory):
 )
 def test_what_is_subtracted_is_what_the_program_takes_longer(xstrace, paired, build, events, option):
     program = paired(build)
+    compare(xstrace, f"{ITT} {option}", program, [events], "app::step", 120)
+
+
+# what it does beside is C: up to 3.11 each instruction of an interpreter that is watched takes longer
+FUNCTIONS = """
+from time import perf_counter_ns as now
+def one():
+    pass
+number = 10**200
+def step():
+    for _ in range(100):
+        one()
+        number * number
+for _ in range(40):  # 4,000 short calls: further ones are only counted
+    begin = now()
+    step()
+    print("step", now() - begin)
+"""
+
+
+@pytest.mark.parametrize("python", INTERPRETERS, ids=lambda path: path.resolve().name)
+def test_functions_of_python_cost_what_they_tell(xstrace, python):
+    """Measured in the interpreter itself, before the program begins."""
+    script = xstrace.cwd / "steps.py"
+    script.write_text(FUNCTIONS)
+    raw, parsed = compare(xstrace, "--python-stacks=steps", python, [script], f"Python::step ({script}:6)", 40)
+    assert raw["events"]["function"]["count"] == 40 * 101 + 1 and "counted" not in raw["events"] and "task" not in raw["events"]
+    assert 0 < parsed.costs["function"].inside_ns < parsed.costs["function"].ns < 20_000
+
+
+def test_the_start_is_told(xstrace):
+    """Of it the part that anybody sees: the launcher's, from its main() on, and joining."""
+    bare, traced, told_ns = [], [], []
+    for _ in range(8):
+        for took, run in ((bare, lambda: xstrace.bare("itt_tasks", ["1"])), (traced, lambda: xstrace(ITT, "itt_tasks", ["1"]))):
+            began = time.monotonic_ns()
+            done = run()
+            took.append(time.monotonic_ns() - began)
+        raw, parsed = told(done.trace.path)
+        assert parsed.start_ns == raw["start_ns"] > 20_000
+        told_ns.append(raw["start_ns"])
+    assert min(told_ns) < min(traced), (bare, traced, told_ns)
+    said = subprocess.run([SUMMARY, "--json", done.trace.path], capture_output=True, text=True, check=True).stdout
+    assert json.loads(said)[0]["start_ns"] == raw["start_ns"]
+
+
+def compare(xstrace, options, program, arguments, name, count):
+    """Runs it bare and traced; the steps' times without their cost must be those of the bare run. Returns what told() does."""
     bare, traced, net = [], [], []
     for turn in range(9):  # in turns: a busy machine changes
-        out = xstrace.bare(program, [events]).out
+        out = xstrace.bare(program, arguments).out
         bare.append(low([int(ns) for ns in re.findall(r"^step (\d+)$", out, re.M)]))
-        run = xstrace(f"{ITT} {option}", program, [events])
-        steps = durations(run.trace.path, "app::step")
-        assert len(steps) == 120
+        run = xstrace(options, program, arguments)
+        steps = durations(run.trace.path, name)
+        assert len(steps) == count
         traced.append(low([ns for ns, _ in steps]))
         net.append(low([ns for _, ns in steps]))
         longer = min(traced) - min(bare)
         found = min(traced) - min(net)
         # what an event costs depends on what the processor is doing beside it: docs/OVERHEAD.md has more
         if turn >= 2 and longer > 500 and 0.4 * longer < found < 2.2 * longer:  # 100 events
-            return
+            return told(run.trace.path)
     raise AssertionError((bare, traced, net))
 
 

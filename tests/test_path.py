@@ -1,5 +1,6 @@
 """xstrace-path on runs whose longest chain is known: by hand, by programs that are played through, by real ones that are really changed."""
 
+import contextlib
 import gzip
 import json
 import os
@@ -7,6 +8,7 @@ import random
 import re
 import resource
 import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -21,8 +23,10 @@ from cuda_log import HAVE_SOFTCUDA, SoftCUDA
 from gpu_log import DRIVER, SoftGPU
 from merging import merge
 from planned_paths import DEVICE, Planned, play, random_programs
+from others import CLIENTS, PROGRAMS, need, needs_clients
 from ranks import MPI, MPICC, Job, Ranks, needs_mpi
 
+from test_openmp import needs_clang
 from xstrace import TraceError, open_trace
 from xstrace.check import check_trace as problems_of
 from xstrace.path import critical_path
@@ -256,6 +260,26 @@ def test_tasks_hold_what_lies_in_them(tmp_path):
     told = path_of(run, tmp_path, "task step x0.5", "task app::st?p x0", "call * x0", "host * x0")
     # 3000 before the launch and 1000 behind the wait are the host's; launch, kernel and wake-up are not
     assert lengths(told)[:4] == [8000, 6000, 9000, 6000]
+
+
+def test_regions_of_openmp(tmp_path):
+    """The worker is called by the region's begin, and the first thread goes on when the last of both has come."""
+    run = Planned()
+    main, worker = run.thread("main"), run.thread("OpenMP worker")
+    idle = "OpenMP::barrier at the end of the region, then idle"
+    for at, parts in ((0, ((100, 3000), (500, 9000))), (20_000, ((100, 9000), (300, 2000)))):
+        run.slice(main, at, at + 10_000, "OpenMP::parallel f+0x1", threads=[2])
+        for track, (begin, end) in zip((main, worker), parts):
+            run.slice(track, at + begin, at + end, "OpenMP::implicit task")
+            run.slice(track, at + begin + 100, at + end - 100, "OpenMP::loop f+0x1", iterations=[9])
+        run.slice(main, at + parts[0][1], at + 9900, "OpenMP::barrier at the end of the region f+0x1")
+    run.slice(worker, 9000, 20_200, idle)
+    run.slice(worker, 22_000, 99_000, idle)
+    told = path_of(run, tmp_path, "task loop* x0.5", "task loop* x0")
+    assert told["length_ns"] == 30_000 and told["waits"] == []
+    assert shares(told)["host", "OpenMP::loop f+0x1"] == 8300 + 8700
+    # without its loops the second region waits for the worker, which begins 200 ns later
+    assert lengths(told)[:2] == [30_000 - 4150 - 4350, 30_000 - 8300 - 8700 + 200]
 
 
 def test_waits_without_a_known_cause(tmp_path):
@@ -547,8 +571,25 @@ def test_gemm(xstrace):
     (xstrace.cwd / "drawn.json").unlink()
 
 
+def first_of_all():
+    """A preexec_fn: where it may, the program runs before what else the machine does, whose time is none of its own."""
+    with contextlib.suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, 0, -20)
+
+
+def at_once():
+    """The same for a program that mostly sleeps: it goes on when its time has come, and not when another one's slice has ended."""
+    if os.cpu_count() == 1:  # a rank that waits does not let others come
+        return
+    with contextlib.suppress(OSError):
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+
+
 class Changed:
-    """A run with changes foretold, and runs that really have them. On a busy machine the shortest of several counts."""
+    """A run with changes foretold, and runs that really have them.
+
+    On a busy machine the shortest of several counts, and what is waited for takes so long that a late return from it is little.
+    """
 
     def __init__(self, measure, before, changes, after):
         """measure(args, changes): lengths. before: args; after: a list of args, one for each change."""
@@ -562,7 +603,7 @@ class Changed:
         raise AssertionError(self.pairs)
 
 
-ROUNDS = 6
+ROUNDS = 8
 
 
 @pytest.mark.skipif(not DRIVER.exists() or not (APPS / "ze_steps").exists(), reason="no Level Zero headers, or no ittnotify")
@@ -570,13 +611,13 @@ def test_foretold_and_really_changed(xstrace, tmp_path):
     """Level Zero, software GPU: kernels and host tasks that really take half, or a tenth."""
 
     def measure(args, changes):
-        run = xstrace(ALL, "ze_steps", args, env=SoftGPU(tmp_path).env)
+        run = xstrace(ALL, "ze_steps", args, env=SoftGPU(tmp_path).env, preexec_fn=at_once)
         told = critical_path(str(run.trace.path), ["* x1", *changes])
         check(told)
         return lengths(told)[1 : len(changes) + 1] or lengths(told)
 
     changes = ["kernel nap x0.5", "task * x0.5", "kernel nap x0.1"]
-    Changed(measure, (12, 3000, 5000, 2), changes, [(12, 3000, 2500, 2), (12, 1500, 5000, 2), (12, 3000, 500, 2)])
+    Changed(measure, (6, 12000, 20000, 2), changes, [(6, 12000, 10000, 2), (6, 6000, 20000, 2), (6, 12000, 2000, 2)])
 
 
 @needs_mpi
@@ -591,15 +632,46 @@ def test_ranks_foretold_and_really_changed(xstrace, tmp_path):
     around = ["MPI_Init x0", "MPI_Finalize x0"]
 
     def measure(us, changes):
-        job = Ranks(xstrace, f"{MPI} --chrome-itt-logging", program, [xstrace.cwd, 9, us, 1000], ranks=3)
+        job = Ranks(xstrace, f"{MPI} --chrome-itt-logging", program, [xstrace.cwd, 6, us, 1000], ranks=2, preexec_fn=at_once)
         merge("-o", "all.json", *(t.path for t in job.traces.values()), cwd=tmp_path)
         told = critical_path(str(tmp_path / "all.json"), [*around, *changes])
         check(told)
         (tmp_path / "all.json").unlink()
-        assert max(told["waits"], key=lambda wait: wait["ns"])["whom"].startswith("RANK 2")
+        assert max(told["waits"], key=lambda wait: wait["ns"])["whom"].startswith("RANK 1")
         return lengths(told)[-1:]
 
-    Changed(measure, 8000, ["task compute x0.5"], [4000])
+    Changed(measure, 24000, ["task compute x0.5"], [12000])
+
+
+@needs_clang
+def test_openmp_foretold_and_really_changed(xstrace, tmp_path):
+    """A loop that really has twice as many iterations, or half: the region is as long as its slower thread, not as both."""
+    program = tmp_path / "omp_steps"
+    subprocess.run(["clang", "-O1", "-Wall", "-fopenmp", "-D_GNU_SOURCE", "-o", program, ROOT / "tests/apps/omp_steps.c"], check=True)
+
+    def measure(args, changes):
+        # threads that spin until the next region are in each other's way where processors are few
+        run = xstrace("--chrome-openmp-logging", program, args, env={"OMP_WAIT_POLICY": "passive"}, preexec_fn=at_once)
+        told = critical_path(str(run.trace.path), ["* x1", *changes])
+        check(told)
+        return lengths(told)[1 : len(changes) + 1] or lengths(told)
+
+    Changed(measure, (5, 8, 10000), ["task loop* x2", "task loop* x0.5"], [(5, 16, 10000), (5, 4, 10000)])
+
+
+@needs_clients
+def test_pytorch_foretold_and_really_changed(xstrace):
+    """A batch that really is twice as large, or half: one operation takes so much more or less, the rest what it took."""
+    need("torch")
+    signal.alarm(550)
+
+    def measure(rows, changes):
+        run = xstrace("--chrome-itt-logging", CLIENTS, [PROGRAMS / "torch_steps.py", 20, rows], timeout=120, preexec_fn=first_of_all)
+        told = critical_path(str(run.trace.path), ["* x1", *changes])
+        check(told)
+        return lengths(told)[1 : len(changes) + 1] or lengths(told)
+
+    Changed(measure, 512, ["task mm x2", "task mm x0.5"], [1024, 256])
 
 
 @pytest.mark.skipif(not HAVE_SOFTCUDA, reason="no headers of CUDA and CUPTI")

@@ -483,6 +483,12 @@ def test_tables_are_kept_until_the_trace_changes(tmp_path, monkeypatch):
         assert len(tables.slices.fetchall()) == 2 and kept(path) == [third]
 
 
+def test_no_bar_is_in_the_answer(tmp_path):
+    """DuckDB would draw one on stdout for a query that takes two seconds."""
+    with package.open(write(tmp_path / "a.json", [slice_of(1, 1, "one")])) as trace:
+        assert trace.sql("select current_setting('enable_progress_bar')").fetchall() == [(False,)]
+
+
 def test_nobody_elses_tables_are_believed(public):
     """Neither a directory of another user's, nor one that others can write, nor a link; and none is made where others rule."""
     if os.geteuid():

@@ -32,7 +32,7 @@ TOOLS = {
     "xstrace-query": (query.main, ["--json", "TRACES", "select path from traces order by path"]),
     "xstrace-report": (command.main, ["--json", "-"]),
     "xstrace-path": (path.main, ["--json"]),
-    "xstrace-diff": (diff.main, ["--json", "TRACES", str(SAMPLES / "gemm.pftrace")]),
+    "xstrace-diff": (diff.main, ["--json", "TRACES", "OTHER"]),
     "summary.py": (summary_main, ["--input"]),
 }
 FORMS = (
@@ -62,6 +62,12 @@ def traces(tmp_path_factory):
     (place / "cut.json").write_bytes(plain[: len(plain) // 2])
     (place / "notes.txt").write_text("no trace")
     return place
+
+
+@pytest.fixture(scope="module", autouse=True)
+def other_place(tmp_path_factory):
+    """What xstrace-diff compares with: a copy, beside which tables may lie."""
+    TOOLS["xstrace-diff"][1][-1] = str(shutil.copy(SAMPLES / "gemm.pftrace", tmp_path_factory.mktemp("other")))
 
 
 def asked(tool, *words, more=()):
@@ -179,27 +185,51 @@ def test_bars_where_somebody_looks(traces, monkeypatch):
     assert "/8 [" in shown.getvalue() and "traces/s" in shown.getvalue()
 
 
-@needs_clients
-def test_a_cluster_says_what_this_machine_says(tmp_path):
-    """1,024 ranks (12 for those that make tables), two workers: the same bytes of every tool."""
+@pytest.mark.parametrize("tool", TOOLS)
+def test_one_process_says_what_several_say(traces, tmp_path, monkeypatch, tool):
+    """Also where there is one processor: all of the traces, and the same of each."""
+    for number in range(5):
+        shutil.copy(traces / "plain.json", tmp_path / f"{number}.json")
+    told = []
+    for count in (1, 2):
+        monkeypatch.setattr(os, "cpu_count", lambda count=count: count)
+        told.append(asked(tool, tmp_path))
+    assert told[0] == told[1] and told[0][0] == 0 and told[0][2] == ""
+    if tool not in ("xstrace-path", "xstrace-diff", "summary.py"):  # these tell of names and runs, not of files
+        assert all(f"{number}.json" in json.dumps(told[0][1]) for number in range(5))
+
+
+@pytest.fixture(scope="module")
+def on_a_cluster(tmp_path_factory):
+    """(address of two workers, a directory with 1,024 ranks, one with 12 of them)"""
     need("distributed, duckdb, numpy")
-    signal.alarm(900)
-    all_of_them, some = tmp_path / "traces", tmp_path / "some"
+    place = tmp_path_factory.mktemp("cluster")
+    all_of_them, some = place / "traces", place / "some"
     all_of_them.mkdir()
     some.mkdir()
     text = gzip.decompress((SAMPLES / "gemm.json.gz").read_bytes()).decode()
     for rank in range(1024):
-        for place in (all_of_them, some)[: 1 + (rank < 12)]:
-            (place / f"gemm.{rank}.json").write_text(text.replace('"gemm::init"', f'"gemm::init{rank % 7}"'))
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
-    with cluster(tmp_path, 2) as address:
-        for tool, (_, arguments) in TOOLS.items():
-            at = arguments.index("TRACES") if "TRACES" in arguments else len(arguments)
-            place = all_of_them if tool in ("xstrace-check", "xstrace-summary", "summary.py") else some
-            words = [CLIENTS, SCRIPTS / tool, *arguments[:at], place, *arguments[at + 1 :]]
-            here, there = (
-                subprocess.run([*words, *more], capture_output=True, text=True, timeout=550, env=environment)
-                for more in ([], ["--scheduler", address])
-            )
-            assert here.returncode == there.returncode == 0, (tool, here.stderr, there.stderr)
-            assert here.stdout == there.stdout and len(here.stdout) > 200, tool
+        for directory in (all_of_them, some)[: 1 + (rank < 12)]:
+            (directory / f"gemm.{rank}.json").write_text(text.replace('"gemm::init"', f'"gemm::init{rank % 7}"'))
+    with cluster(place, 2) as address:
+        yield address, all_of_them, some
+
+
+@needs_clients
+@pytest.mark.parametrize("tool", TOOLS)
+def test_a_cluster_says_what_this_machine_says(on_a_cluster, tool):
+    """The same bytes: of 1,024 ranks, of 12 where tables are made."""
+    address, all_of_them, some = on_a_cluster
+    signal.alarm(570)
+    place = all_of_them if tool in ("xstrace-check", "xstrace-summary", "summary.py") else some
+    arguments = list(TOOLS[tool][1])
+    if tool == "xstrace-diff":  # two places, each of several traces
+        arguments[-1] = str(some / "gemm.?.json")
+    at = arguments.index("TRACES") if "TRACES" in arguments else len(arguments)
+    words = [CLIENTS, SCRIPTS / tool, *arguments[:at], place, *arguments[at + 1 :]]
+    here, there = (
+        subprocess.run([*words, *more], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT / "python")})
+        for more in ([], ["--scheduler", address])
+    )
+    assert here.returncode == there.returncode == 0, (here.stderr, there.stderr)
+    assert here.stdout == there.stdout and len(here.stdout) > 200

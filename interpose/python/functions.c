@@ -115,7 +115,9 @@ static __attribute__((noinline, cold)) void know(struct py_function *function,
 	function->calls = function->ticks = function->untold = function->untold_ticks = 0;
 	function->name = 0;
 	xs_python_file(&py_here, function->code, &file);
-	if (!options || !is_wanted(code, file.text, options->python_stacks))
+	if (py_cost_is_measured)
+		py_cost_function = function;
+	else if (!options || !is_wanted(code, file.text, options->python_stacks))
 		return;
 	xs_python_function(&py_here, function->code, &text);
 	parts[1].length = text.length;
@@ -211,6 +213,8 @@ void py_function_ended(struct py_function *function, uint64_t ticks)
 
 	function->calls++;
 	function->ticks += ticks;
+	if (!py_cost_is_measured)
+		xs_count_function(!function->counted);
 	if (function->counted) {
 		function->untold++;
 		function->untold_ticks += ticks;

@@ -148,8 +148,15 @@ bool py_monitor_start(void)
 	/* of six, those that no kind of tool has for itself */
 	for (int tool = 4; tool >= 3; tool--)
 		if (worked(py_api.PyObject_CallMethod(monitoring, "use_tool_id", "is", tool,
-						      "xstrace")))
-			return listen(monitoring, tool);
+						      "xstrace"))) {
+			bool listens;
+
+			py_cost_before();
+			listens = listen(monitoring, tool);
+			if (listens)
+				py_cost_after();
+			return listens;
+		}
 	xs_tell_unseen(XS_UNSEEN_PYTHON_PROFILER);
 	return true; /* not to be tried again */
 }

@@ -119,6 +119,8 @@ bool py_profile_start(void)
 		py_api.PyErr_Clear();
 		return false;
 	}
+	py_cost_before();
 	set_in_all();
+	py_cost_after();
 	return true;
 }

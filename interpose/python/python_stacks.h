@@ -18,23 +18,28 @@ struct py_object;
 /* ---- start.c ---- */
 
 /* The interpreter's functions, by their names in its C API. */
-#define PY_FUNCTIONS(F)                                                                   \
-	F(int, Py_IsInitialized, (void))                                                  \
-	F(struct py_object *, PySys_GetObject, (const char *))                            \
-	F(struct py_object *, PyDict_GetItemString, (struct py_object *, const char *))   \
-	F(struct py_object *, PyEval_GetGlobals, (void))                                  \
-	F(int, PyUnicode_CompareWithASCIIString, (struct py_object *, const char *))      \
-	F(struct py_object *, PyObject_GetAttrString, (struct py_object *, const char *)) \
-	F(struct py_object *, PyObject_CallMethod,                                        \
-	  (struct py_object *, const char *, const char *, ...))                          \
-	F(struct py_object *, PyCFunction_NewEx,                                          \
-	  (const void *, struct py_object *, struct py_object *))                         \
-	F(long, PyLong_AsLong, (struct py_object *))                                      \
-	F(void, PyErr_Clear, (void))                                                      \
-	F(void, Py_IncRef, (struct py_object *))                                          \
-	F(void, Py_DecRef, (struct py_object *))                                          \
-	F(void *, PyThreadState_Next, (void *))                                           \
-	F(void *, PyInterpreterState_Main, (void))                                        \
+#define PY_FUNCTIONS(F)                                                                      \
+	F(int, Py_IsInitialized, (void))                                                     \
+	F(struct py_object *, PySys_GetObject, (const char *))                               \
+	F(struct py_object *, PyDict_New, (void))                                            \
+	F(struct py_object *, PyDict_GetItemString, (struct py_object *, const char *))      \
+	F(struct py_object *, Py_CompileString, (const char *, const char *, int))           \
+	F(struct py_object *, PyEval_EvalCode,                                               \
+	  (struct py_object *, struct py_object *, struct py_object *))                      \
+	F(struct py_object *, PyObject_CallObject, (struct py_object *, struct py_object *)) \
+	F(struct py_object *, PyEval_GetGlobals, (void))                                     \
+	F(int, PyUnicode_CompareWithASCIIString, (struct py_object *, const char *))         \
+	F(struct py_object *, PyObject_GetAttrString, (struct py_object *, const char *))    \
+	F(struct py_object *, PyObject_CallMethod,                                           \
+	  (struct py_object *, const char *, const char *, ...))                             \
+	F(struct py_object *, PyCFunction_NewEx,                                             \
+	  (const void *, struct py_object *, struct py_object *))                            \
+	F(long, PyLong_AsLong, (struct py_object *))                                         \
+	F(void, PyErr_Clear, (void))                                                         \
+	F(void, Py_IncRef, (struct py_object *))                                             \
+	F(void, Py_DecRef, (struct py_object *))                                             \
+	F(void *, PyThreadState_Next, (void *))                                              \
+	F(void *, PyInterpreterState_Main, (void))                                           \
 	F(void *, PyInterpreterState_ThreadHead, (void *))
 #define PY_MEMBER(type, name, arguments) type(*name) arguments;
 struct py_api {
@@ -55,6 +60,18 @@ bool py_profile_start(void);
 bool py_monitor_start(void);
 /* Somebody sets a profiler of the calling thread. */
 void py_profile_taken(void);
+
+/* ---- cost.c ---- */
+
+/*
+ * Around the start of the tracing, in the same thread: how long calls of a function that does
+ * nothing take, without and with it. What the second finds is told (xs_tell_function_costs()).
+ */
+void py_cost_before(void);
+void py_cost_after(void);
+/* While it is measured: whatever runs is traced, and the function that came last is the one. */
+extern bool py_cost_is_measured;
+extern struct py_function *py_cost_function;
 
 /* ---- functions.c ---- */
 

@@ -31,7 +31,7 @@ def each(options, function, *more):
     """Calls function(path, *more) for each trace that the options mean; yields (path, result, error) in their order, one of them None.
 
     function and more must be such that another process can get them. It runs in as many processes as there are processors, or by the
-    workers of a Dask cluster; of one trace in this process. Errors are those of the function; a TraceError where it needs more memory than
+    workers of a Dask cluster; in this process where that is one alone. Errors are those of the function; a TraceError where it needs more memory than
     is allowed. Raises NoTables where a directory or a pattern means no trace, Unavailable where there is no cluster.
     """
     if options.scheduler:
@@ -44,7 +44,8 @@ def each(options, function, *more):
     paths = [path for path, _ in find_traces(options.files)]
     count = min(os.cpu_count() or 1, len(paths))
     if count == 1:
-        yield bounded(paths[0], options.memory_limit, function, more)
+        for path in shown(paths, len(paths)):
+            yield bounded(path, options.memory_limit, function, more)
         return
     with workers(None, count) as pool:
         calls = [(path, options.memory_limit // count, function, more) for path in paths]

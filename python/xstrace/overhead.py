@@ -20,7 +20,7 @@ ns is None where the cost of the kind is not known.
 
 MOST_NS = 1e9  # what says that it costs more is no cost
 NO_COST = Cost(0, 0.0, 0.0)
-KINDS = ("task", "span", "metadata", "mark", "counter", "call", "values", "mpi", "command", "stack")
+KINDS = ("task", "function", "counted", "span", "metadata", "mark", "counter", "call", "values", "mpi", "command", "stack")
 # members of a task's args that are no metadata of the program's
 OWN_ARGS = ("unfinished", "cut", "clock", "id", "started_by", "ended_by", "result", "returned", "stack", "in", "out", "counted", "ipc")
 
@@ -29,11 +29,15 @@ class Overhead:
     """What a trace says of its own cost.
 
     costs: {kind: Cost}. events_ns, waited_ns: of the threads of all processes of the trace, drain_cpu_ns: of the drain
-    process, which may have served other processes, too; int. drain_peak_bytes: int.
+    process, which may have served other processes, too; int. drain_peak_bytes: int. start_ns: int, until the processes
+    could record; no slice has it.
     """
 
-    def __init__(self, costs, events_ns=0, waited_ns=0, drain_cpu_ns=0, drain_peak_bytes=0):
+    def __init__(self, costs, events_ns=0, waited_ns=0, drain_cpu_ns=0, drain_peak_bytes=0, start_ns=0):
         self.costs = costs
+        if "task" in costs:  # older traces know functions of Python only as tasks
+            costs.setdefault("function", costs["task"]._replace(count=0))
+        self.start_ns = start_ns
         self.events_ns = events_ns
         self.waited_ns = waited_ns
         self.drain_cpu_ns = drain_cpu_ns
@@ -77,7 +81,7 @@ def _parse(told):
             ns = _number(row.get("ns"), MOST_NS)
             inside = min(_number(row.get("inside_ns"), MOST_NS), ns)
             costs[kind] = Cost(int(_number(row.get("count"))), float(ns) if "ns" in row else None, float(inside))
-    sums = (int(_number(told.get(name))) for name in ("events_ns", "waited_ns", "drain_cpu_ns", "drain_peak_bytes"))
+    sums = (int(_number(told.get(name))) for name in ("events_ns", "waited_ns", "drain_cpu_ns", "drain_peak_bytes", "start_ns"))
     return Overhead(costs, *sums)
 
 
@@ -94,7 +98,13 @@ def _together(all_of_them):
                 sum(row.inside_ns * row.count for row in known) / count,
             )
     sums = (sum(getattr(one, name) for one in all_of_them) for name in ("events_ns", "waited_ns", "drain_cpu_ns"))
-    return Overhead(costs, *sums, max(one.drain_peak_bytes for one in all_of_them))
+    starts = sum(one.start_ns for one in all_of_them)
+    return Overhead(costs, *sums, max(one.drain_peak_bytes for one in all_of_them), starts)
+
+
+def kind_of_task(name):
+    """Of the event that a task's slice stands for."""
+    return "function" if name.startswith("Python::") else "task"
 
 
 # ---- on the tables of xstrace.open() ----
@@ -105,7 +115,7 @@ _NET = """
 create or replace temp table slices_net as
 with own as (
   select s.slice_id, s.track_id, s.ts, s.dur, s.depth,
-    case when s.kind = 'task' then 'task' when s.kind = 'call' and regexp_matches(s.name, '^P?MPI[_X:]') then 'mpi' when s.kind = 'call' then 'call' end as event,
+    case when s.kind = 'task' then case when s.name like 'Python::%' then 'function' else 'task' end when s.kind = 'call' and regexp_matches(s.name, '^P?MPI[_X:]') then 'mpi' when s.kind = 'call' then 'call' end as event,
     s.trace_id
   from slices s
 ), more as (
@@ -118,8 +128,8 @@ with own as (
   group by slice_id
 ), points as (
   select o.slice_id, o.track_id, o.ts, o.dur, o.depth, coalesce(c.ns, 0) + case when o.event = 'call' then coalesce(m.ns, 0) else 0 end as whole,
-    coalesce(c.inside_ns, 0) + case when o.event = 'task' then coalesce(m.ns, 0) else 0 end as inside,
-    case when o.event = 'task' then coalesce(m.ns, 0) else 0 end as within
+    coalesce(c.inside_ns, 0) + case when o.event in ('task', 'function') then coalesce(m.ns, 0) else 0 end as inside,
+    case when o.event in ('task', 'function') then coalesce(m.ns, 0) else 0 end as within
   from own o left join xstrace_costs c on c.trace_id = o.trace_id and c.event = o.event left join more m using (slice_id)
   union all
   select null, k.track_id, k.ts, 0, 1 << 20, coalesce(c.ns, 0), 0, 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -28,7 +28,20 @@ TO_DEVICE, TO_HOST, ORDER, SENT, TOGETHER, CHILD, HANDED = range(7)  # arrows
 LOOK_BACK = 8  # slices
 LONGEST = 1 << 60  # ns
 OUTSIDE = "(outside any slice)"
+IDLE = "OpenMP::barrier at the end of the region, then idle"
 GIVES, GETS = 1, 2
+# of OpenMP, each with its region: its threads' parts, and the barriers behind them. Where not all threads are seen, or more than there are
+# (regions in each other), nothing is believed.
+REGIONS = """
+WITH regions AS (SELECT slice_id, track_id, process_id, ts, ts + dur AS te FROM slices WHERE kind = 'task' AND name LIKE 'OpenMP::parallel %'),
+parts AS (SELECT track_id, process_id, ts, ts + dur AS te FROM slices WHERE kind = 'task' AND name = 'OpenMP::implicit task'),
+barriers AS (SELECT slice_id, track_id, ts, ts + dur AS te FROM slices
+    WHERE kind = 'task' AND name LIKE 'OpenMP::barrier at the end of the region%'),
+members AS (SELECT r.slice_id AS region, r.track_id AS first, p.track_id, p.ts, p.te
+    FROM parts p ASOF JOIN regions r ON p.process_id = r.process_id AND p.ts >= r.ts WHERE p.te <= r.te),
+whole AS (SELECT region FROM members GROUP BY region HAVING count(*) = count(DISTINCT track_id) AND count(*) =
+    (SELECT max(TRY_CAST(regexp_extract(value, '\\d+') AS BIGINT)) FROM args WHERE slice_id = region AND key = 'threads'))
+"""
 SYNTHETIC = 1 << 30  # tids from here on are no threads: frames, regions, requests (docs/TRACE_FORMAT.md)
 NO_WORK = ("Trace", "overhead", "gpu_user_annotation", "cuda_sync", "mpi_request")  # categories that only describe
 WAITING = re.compile(
@@ -43,20 +56,23 @@ ALL = "Allreduce|Allgather|Alltoall|Reduce_scatter_block"
 COLLECTIVE = rf"MPI_(Barrier|{ALL}|Allgatherv|Bcast|Scatterv?|Reduce|Gatherv?)(_c)?"
 DEPENDENT = ("dependent_on", "continuation_of", "continued_by", "predecessor_to")  # relations that one waits for
 
-SLICES = f"""
-WITH device AS (SELECT DISTINCT track_id FROM slices WHERE kind IN ('kernel', 'copy', 'device')),
-synthetic AS (SELECT track_id FROM threads WHERE TRY_CAST(tid AS BIGINT) BETWEEN {SYNTHETIC} AND {2 * SYNTHETIC - 1}),
-chosen AS (
-    SELECT slice_id, track_id, ts, dur,
+# which slices are nodes, as the graph knows them; small tables, made once
+CHOSEN = (
+    "CREATE OR REPLACE TEMP TABLE path_devices AS SELECT DISTINCT track_id FROM slices WHERE kind IN ('kernel', 'copy', 'device')",
+    f"""CREATE OR REPLACE TEMP TABLE path_synthetic AS
+        SELECT track_id FROM threads WHERE TRY_CAST(tid AS BIGINT) BETWEEN {SYNTHETIC} AND {2 * SYNTHETIC - 1}""",
+    f"""CREATE OR REPLACE TEMP VIEW path_chosen AS SELECT slice_id, track_id, ts, dur,
         CASE kind WHEN 'call' THEN 1 WHEN 'kernel' THEN 2 WHEN 'copy' THEN 3 WHEN 'device' THEN 4 ELSE 0 END AS code,
         CASE WHEN kind IN ('kernel', 'copy', 'device')
             THEN regexp_replace(name, '\\[(SIMD|\\{{|[0-9]).*$', '') ELSE name END AS label
     FROM slices
     WHERE kind <> 'request' AND coalesce(cat, '') NOT IN {NO_WORK}
-        AND (track_id IN (FROM device)) = (kind IN ('kernel', 'copy', 'device'))
-        AND track_id NOT IN (FROM synthetic)
+        AND (track_id IN (FROM path_devices)) = (kind IN ('kernel', 'copy', 'device'))
+        AND track_id NOT IN (FROM path_synthetic)""",
+    """CREATE OR REPLACE TEMP TABLE path_names AS SELECT code, label, row_number() OVER (ORDER BY code, label) AS number
+    FROM (SELECT DISTINCT code, label FROM path_chosen)""",
 )
-"""
+AT_ONCE = 1 << 20  # slices that are asked for: DuckDB keeps an answer until it is a whole one
 
 
 @dataclass
@@ -86,9 +102,9 @@ class Graph:
     arrow_time: np.ndarray = None
     arrow_type: np.ndarray = None
     groups: int = 0
-    group: np.ndarray = None
-    member: np.ndarray = None
-    role: np.ndarray = None
+    group: np.ndarray = field(default_factory=lambda: np.zeros(0, np.uint32))
+    member: np.ndarray = field(default_factory=lambda: np.zeros(0, np.uint32))
+    role: np.ndarray = field(default_factory=lambda: np.zeros(0, np.uint8))
 
 
 def make_graph(tables):
@@ -96,6 +112,7 @@ def make_graph(tables):
     graph = _slices(tables)
     index = _index(graph.slice_id)
     _collectives(tables, graph, index)
+    _regions(tables, graph, index)
     _arrows(tables, graph, index)
     return graph
 
@@ -105,36 +122,55 @@ def _numbers(relation):
     return {name: np.ma.getdata(column) for name, column in relation.fetchnumpy().items()}
 
 
-def _slices(tables):
-    named = _numbers(tables.sql(SLICES + "SELECT DISTINCT code, label FROM chosen ORDER BY code, label"))
-    slices = _numbers(
-        tables.sql(
-            SLICES
-            + """, named AS (SELECT code, label, row_number() OVER (ORDER BY code, label) AS number
-                FROM (SELECT DISTINCT code, label FROM chosen))
-            SELECT slice_id, track_id, ts, dur, chosen.code::UTINYINT AS kind, number::UINTEGER AS name
-            FROM chosen JOIN named USING (code, label)"""
+def _chosen(tables):
+    """Columns of the slices, by track and time, what holds others before them: the order of their ids."""
+    last = tables.sql("SELECT coalesce(max(slice_id), -1) FROM slices").fetchall()[0][0]
+    parts = []
+    for low in range(0, last + 1, AT_ONCE) or (0,):
+        part = _numbers(
+            tables.sql(
+                f"""SELECT slice_id, track_id::UINTEGER AS track_id, ts, dur, path_chosen.code::UTINYINT AS kind, number::UINTEGER AS name
+                FROM path_chosen JOIN path_names USING (code, label) WHERE slice_id BETWEEN {low} AND {low + AT_ONCE - 1}"""
+            )
         )
-    )
+        order = np.argsort(part["slice_id"])
+        parts.append({name: column[order] for name, column in part.items()})
+    # a column at a time: of ten million slices each has 40 or 80 MB
+    return {name: np.concatenate([part.pop(name) for part in parts]) for name in list(parts[0])}
+
+
+def _slices(tables):
+    for statement in CHOSEN:
+        tables.connection.execute(statement)
+    named = _numbers(tables.sql("SELECT code, label FROM path_names ORDER BY number"))
+    slices = _chosen(tables)
     base = int(slices["ts"].min(initial=LONGEST))
     if len(slices["ts"]) and int(slices["ts"].max()) - base > LONGEST or slices["dur"].max(initial=0) > LONGEST:
         raise TraceError("times of the trace lie more than 36 years apart")
-    order = np.lexsort((-slices["dur"], slices["ts"], slices["track_id"]))
-    slices = {name: column[order] for name, column in slices.items()}
-    track_id, track = np.unique(slices["track_id"], return_inverse=True)
+    is_new = np.append(True, slices["track_id"][1:] != slices["track_id"][:-1])[: len(slices["track_id"])]
+    track_id = slices.pop("track_id")[is_new].astype(np.int64)
+    track = np.cumsum(is_new, dtype=np.uint32) - np.uint32(1)
     threads = _numbers(tables.sql("SELECT track_id, process_id FROM threads ORDER BY track_id"))
     of_track = threads["process_id"][np.searchsorted(threads["track_id"], track_id)]
     process_id, process = np.unique(of_track, return_inverse=True)
     names = [OUTSIDE, *map(str, named["label"])]
     name_kind = np.concatenate(([TASK], named["code"])).astype(np.uint8)
+    begin, end = slices.pop("ts"), slices.pop("dur")
+    begin -= base
+    np.maximum(end, 0, out=end)
+    end += begin
+    # a worker of OpenMP's that nobody calls any more has ended with its work
+    last = np.flatnonzero(np.append(is_new[1:], len(track) > 0))
+    idle = last[np.array([names[n] == IDLE for n in slices["name"][last]], bool)]
+    end[idle] = begin[idle]
     return Graph(
         base=base,
         slice_id=slices["slice_id"],
-        begin=slices["ts"] - base,
-        end=slices["ts"] - base + np.maximum(slices["dur"], 0),
-        track=track.astype(np.uint32),
-        name=slices["name"].astype(np.uint32),
-        kind=slices["kind"].astype(np.uint8),
+        begin=begin,
+        end=end,
+        track=track,
+        name=slices["name"].astype(np.uint32, copy=False),
+        kind=slices["kind"].astype(np.uint8, copy=False),
         track_id=track_id,
         process=process.astype(np.uint32),
         process_id=process_id,
@@ -146,9 +182,13 @@ def _slices(tables):
 
 def _index(slice_id):
     """A function from arrays of the tables' ids to the graph's numbers, -1 where there is none."""
-    table = np.full(int(slice_id.max(initial=-1)) + 2, -1, np.int64)
-    table[slice_id] = np.arange(len(slice_id))
-    return lambda ids: table[np.where((ids < 0) | (ids >= len(table)), len(table) - 1, ids)]
+
+    def numbers(ids):
+        at = np.searchsorted(slice_id, ids)
+        at[at == len(slice_id)] = 0
+        return np.where(slice_id[at] == ids, at, -1) if len(slice_id) else np.full(len(ids), -1)
+
+    return numbers
 
 
 def _arrows(tables, graph, index):
@@ -227,6 +267,32 @@ def _unsaid_waits(graph, source, target, kinds):
     return last[good], calls[good]
 
 
+def _regions(tables, graph, index):
+    """Threads of an OpenMP region wait for its begin, and its first thread for all of them, as members of a collective do."""
+    joined = _numbers(
+        tables.sql(
+            REGIONS
+            + f"""SELECT b.slice_id, region AS number, (CASE WHEN m.track_id = first THEN {GIVES | GETS} ELSE {GIVES} END)::UTINYINT AS role
+            FROM members m JOIN whole USING (region) JOIN barriers b ON b.track_id = m.track_id AND b.ts = m.te"""
+        )
+    )
+    begun = _numbers(
+        tables.sql(
+            REGIONS
+            + """, waited AS (SELECT m.region, b.slice_id FROM members m ASOF JOIN barriers b ON b.track_id = m.track_id AND m.ts >= b.te
+                WHERE m.track_id <> first)
+            SELECT slice_id, region AS number FROM waited JOIN whole USING (region)"""
+        )
+    )
+    begins = np.unique(begun["number"])
+    _add_groups(
+        graph,
+        np.concatenate((joined["number"], -1 - begun["number"], -1 - begins)),
+        index(np.concatenate((joined["slice_id"], begun["slice_id"], begins))),
+        np.concatenate((joined["role"], np.full(len(begun["number"]), GETS), np.full(len(begins), GIVES))),
+    )
+
+
 def _collectives(tables, graph, index):
     """Calls of one collective, by the communicator's identity and the call's number on it (docs/MPI.md)."""
     calls = tables.sql(
@@ -250,12 +316,17 @@ def _collectives(tables, graph, index):
         ORDER BY number"""
     )
     calls = _numbers(calls)
-    member = index(calls["slice_id"])
-    good = (member >= 0) & (calls["role"] > 0)
-    member, role = member[good], calls["role"][good]
-    _, group, size = np.unique(calls["number"][good], return_inverse=True, return_counts=True)
+    _add_groups(graph, calls["number"], index(calls["slice_id"]), calls["role"])
+
+
+def _add_groups(graph, number, member, role):
+    """Further groups of slices, by numbers of any kind; those of one member, and slices that the graph has not, are left out."""
+    good = (member >= 0) & (role > 0)
+    member, role = member[good], role[good]
+    _, group, size = np.unique(number[good], return_inverse=True, return_counts=True)
     several = size[group] > 1
-    group = np.unique(group[several], return_inverse=True)[1]
-    graph.groups = int(group.max(initial=-1)) + 1
-    graph.group, graph.member = group.astype(np.uint32), member[several].astype(np.uint32)
-    graph.role = role[several].astype(np.uint8)
+    group = np.unique(group[several], return_inverse=True)[1] + graph.groups
+    graph.group = np.concatenate((graph.group, group.astype(np.uint32)))
+    graph.member = np.concatenate((graph.member, member[several].astype(np.uint32)))
+    graph.role = np.concatenate((graph.role, role[several].astype(np.uint8)))
+    graph.groups = int(group.max(initial=graph.groups - 1)) + 1

@@ -21,7 +21,7 @@ from .cli import Parser, clip, clip_middle, clip_path, columns, printable, put, 
 from .convert import find_traces
 from .energy import Energy, as_csv, as_json, as_text
 from .intervals import Intervals
-from .overhead import OWN_ARGS, NetTimes, overhead_of
+from .overhead import OWN_ARGS, NetTimes, kind_of_task, overhead_of
 from . import running
 from .source import ZSTD_WINDOW
 from .trace import TraceError, events_of, open_trace
@@ -150,7 +150,8 @@ class Summary:
         total.ns += end - start
         if self.net and (self.tasks.get(name) is total or self.calls.get(name) is total):
             is_call = self.calls.get(name) is total
-            self._place(event, start, end, ("mpi" if name.startswith("MPI") else "call") if is_call else "task", (is_call, name))
+            kind = ("mpi" if name.startswith("MPI") else "call") if is_call else kind_of_task(name)
+            self._place(event, start, end, kind, (is_call, name))
 
     def _place(self, event, start, end, kind, group):
         """For the times without tracing: a slice, or an instant (group None)."""
@@ -158,7 +159,7 @@ class Summary:
         args = event.get("args")
         values = 0
         if type(args) is dict:
-            values = "in" in args if kind == "call" else sum(key not in OWN_ARGS for key in args) if kind == "task" else 0
+            values = "in" in args if kind == "call" else sum(key not in OWN_ARGS for key in args) if kind in ("task", "function") else 0
         if all(type(part) in (int, str) for part in thread):
             self.net.add(thread, start, end, kind, group, values)
 
@@ -215,6 +216,7 @@ class Summary:
             "begin_ns": None if self._first is None else self._first + (self.trace.base_ns or 0),
             "span_ns": None if self._first is None else self._last - self._first,
             "tracing_ns": overhead.events_ns + overhead.waited_ns if overhead else None,
+            "start_ns": overhead.start_ns if overhead else None,
             "drain_cpu_ns": overhead.drain_cpu_ns if overhead else None,
             "subtracted": bool(self.net),
             "end": {key: value for key, value in (self.trace.other or {}).items() if key in END_KEYS},

@@ -205,4 +205,7 @@ def database(memory_limit, spill=None, threads=None):
         config["temp_directory"] = spill
     if threads:
         config["threads"] = str(threads)
-    return duckdb.connect(":memory:", config=config)
+    connection = duckdb.connect(":memory:", config=config)
+    # its bars of what takes longer than two seconds go to stdout, whatever that is
+    connection.execute("set enable_progress_bar = false")
+    return connection

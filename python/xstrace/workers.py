@@ -94,6 +94,7 @@ def _work(function, call):
 
 class _Cluster:
     def __init__(self, address):
+        self._near = {}  # path: (which file it is, the workers that see it)
         _look_for(address)
         try:
             import distributed
@@ -126,16 +127,17 @@ class _Cluster:
         self._client.close()
 
     def find(self, places, names=ranks.NAMES):
-        """All traces that any worker sees; who sees which is remembered."""
-        self._near = {}
+        """All traces that any worker sees; who sees which is remembered, also of former calls."""
+        near = {}
         places = [os.path.abspath(place) for place in places]
         for worker, found in self._client.run(ranks.find, places, names).items():
             for path, which in found.items():
-                known = self._near.setdefault(path, (which, []))
+                known = near.setdefault(path, (which, []))
                 if known[0] != which:
                     raise Unavailable(f"{path}: workers see different files of this name; put traces into directories named by their hosts")
                 known[1].append(worker)
-        return sorted(self._near)
+        self._near.update(near)
+        return sorted(near)
 
     def each(self, function, calls):
         # who sees a file may end before it is asked for it; then any other may try

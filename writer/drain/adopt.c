@@ -377,6 +377,10 @@ struct xs_process *xs_process_adopt(struct xs_run *run, const char *name)
 		open_kept(process, &process->first, 0);
 		process->kept = process->first.kept;
 	}
+	if (process->pid == run->control->app_pid && !run->saw_application) {
+		process->launch_ns = run->control->launch_ns;
+		run->saw_application = true;
+	}
 	process->log_calls = run->options->call_logging && !run->flight;
 	(void)xs_sinks_open(process, false);
 	process->awaits_event = !run->flight && xs_sinks_await_event(run);

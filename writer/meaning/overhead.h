@@ -9,7 +9,7 @@
 #include "costs.h"
 #include "traced.h"
 
-#define XS_OVERHEAD_KINDS 10u
+#define XS_OVERHEAD_KINDS 12u
 
 struct xs_overhead_row {
 	const char *kind; /* as otherData.overhead calls it */
@@ -24,6 +24,7 @@ struct xs_overhead {
 	uint64_t events_ns; /* of all threads together: the rows that are measured */
 	uint64_t waited_ns; /* likewise, for room in a ring */
 	uint64_t waits;	    /* how often that was */
+	uint64_t start_ns;  /* until the process could record, as far as it is seen */
 	uint64_t drain_ns;  /* CPU time of the drain process so far, for all processes of the run */
 	uint64_t drain_peak; /* bytes of memory that it had at most */
 };

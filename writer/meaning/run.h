@@ -59,6 +59,7 @@ struct xs_run {
 	bool refused;
 	bool disk_error_told;
 	bool wrote_something;	    /* a trace or report, of any process */
+	bool saw_application;	    /* its process has come */
 	bool saw_python;	    /* an interpreter of Python's, likewise */
 	bool saw_openmp;	    /* a runtime of OpenMP's, in any process */
 	struct xs_symbols *symbols; /* symbols.c; NULL: none yet */

@@ -93,6 +93,7 @@ struct xs_process {
 	int32_t pid, ppid;
 	int32_t watched; /* pid here, if the process is in another PID namespace */
 	uint64_t pid_namespace, identity, join_tick; /* as it says */
+	uint64_t launch_ns; /* of the launcher, before it; 0: it did not start this process */
 	/*
 	 * start time of the pid's process, for xs_process_alive(); UINT64_MAX: it was gone before
 	 * we looked

@@ -22,6 +22,7 @@ char *xs_overhead_put_json(char *o, const struct xs_overhead *overhead)
 		o = xs_put(o, "}");
 	}
 	o = xs_put_count(o, "},\"events_ns\":", overhead->events_ns);
+	o = xs_put_count(o, ",\"start_ns\":", overhead->start_ns);
 	o = xs_put_count(o, ",\"waits\":", overhead->waits);
 	o = xs_put_count(o, ",\"waited_ns\":", overhead->waited_ns);
 	o = xs_put_count(o, ",\"drain_cpu_ns\":", overhead->drain_ns);
@@ -77,6 +78,7 @@ char *xs_overhead_put_text(char *o, const struct xs_overhead *overhead)
 	if (has(overhead, false))
 		o = put_rows(xs_put(o, "; without "), overhead, false);
 	o = put_time(xs_put(o, "; waits for a full ring "), (double)overhead->waited_ns);
+	o = put_time(xs_put(o, "; start "), (double)overhead->start_ns);
 	o = put_time(xs_put(o, "; drain process "), (double)overhead->drain_ns);
 	return o + sprintf(o, " of CPU time, %.1f MiB)", (double)overhead->drain_peak / 1048576);
 }
