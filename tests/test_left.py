@@ -22,7 +22,7 @@ def test_in_the_middle_of_reading_times(xstrace, tmp_path, what, how):
     # what it was reading is told as missing, and what came while nobody knew that it does not come back
     missing = other.get("untimed_commands", 0) + other.get("open_commands", 0)
     assert len(run.trace.device) + missing == len(gpu.kernels) == LAUNCHES + 1
-    assert 1 <= missing and other["lost"] == 0
+    assert 1 <= missing and other["lost"] <= 1  # the call that it was in
 
 
 @needs_ze
