@@ -84,7 +84,8 @@ static void count(struct attach *attach)
 	if (attach->counted) {
 		put_counter(attach, "cpu_percent",
 			    100.0 * (double)(cpu - attach->counted_cpu) / (double)span);
-		put_counter(attach, "resident_bytes", (double)memory_of(attach->pid));
+		put_counter(attach, "resident_bytes",
+			    (double)memory_of(xs_pid_living(attach->pid)));
 		put_counter(attach, "threads", attach->threads.count);
 	}
 	attach->counted = attach->now;

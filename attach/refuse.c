@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "attach.h"
+#include "process.h"
 #include "text.h"
 
 struct status {
@@ -108,10 +109,11 @@ static const char *comm_of(long pid, char *text, size_t size)
 
 bool at_refused(pid_t pid, char *text, size_t size)
 {
+	pid_t living = xs_pid_living(pid);
 	struct status status;
 	char comm[32];
 
-	if (!read_status(pid, &status))
+	if (!read_status(living, &status))
 		(void)snprintf(text, size, "%s",
 			       kill(pid, 0) < 0 && errno == ESRCH
 				       ? "there is no such process"
@@ -123,7 +125,7 @@ bool at_refused(pid_t pid, char *text, size_t size)
 			       "that is a thread of process %ld: xstrace --attach %ld samples all "
 			       "of its threads",
 			       status.thread_group, status.thread_group);
-	else if (status.state == 'Z' || status.state == 'X')
+	else if ((status.state == 'Z' || status.state == 'X') && living == pid)
 		(void)snprintf(text, size,
 			       "it has ended, and its parent has not asked for its status yet");
 	else if (status.kernel_thread || !status.has_memory)
@@ -133,9 +135,9 @@ bool at_refused(pid_t pid, char *text, size_t size)
 			       "process %ld (%s) traces it already, and there can be one tracer "
 			       "alone: end that first",
 			       status.tracer, comm_of(status.tracer, comm, sizeof(comm)));
-	else if (is_32_bit(pid))
+	else if (is_32_bit(living))
 		(void)snprintf(text, size, "it is a 32-bit program, whose stacks cannot be read");
-	else if (any_mapping(pid, is_of_run, NULL))
+	else if (any_mapping(living, is_of_run, NULL))
 		(void)snprintf(text, size,
 			       "xstrace traces it already: xstrace --top shows what it does, "
 			       "xstrace --stacks NAME where its threads are");
@@ -173,7 +175,7 @@ void at_tell_not_recorded(pid_t pid)
 	char names[160] = "";
 	size_t used = 0;
 
-	(void)any_mapping(pid, note_runtime, there);
+	(void)any_mapping(xs_pid_living(pid), note_runtime, there);
 	for (size_t i = 0; i < RUNTIMES; i++)
 		if (there[i] && !strstr(names, runtimes[i].what))
 			used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s",

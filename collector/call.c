@@ -4,6 +4,24 @@
 #include "collector.h"
 #include "stack.h"
 
+#define ONE_STACK (1u << 20)
+
+void xs_call_within(struct xs_call *call)
+{
+	struct xs_ring *ring = xs_tls.producer.ring;
+
+	call->outer_tick = atomic_load_explicit(&ring->call_tick, memory_order_relaxed);
+	call->outer_call = xs_tls.call;
+	/*
+	 * stacks grow down: what was at this place, or a little below, is there no more; farther
+	 * away is another stack
+	 */
+	if ((uintptr_t)call - xs_tls.call >= ONE_STACK)
+		return;
+	call->outer = 0;
+	atomic_fetch_add_explicit(&ring->lost_nested, 1, memory_order_relaxed);
+}
+
 bool xs_call_enter_long(struct xs_call *call, uint32_t word)
 {
 	struct xs_ring *ring;
@@ -12,7 +30,9 @@ bool xs_call_enter_long(struct xs_call *call, uint32_t word)
 		return false;
 	ring = xs_tls.producer.ring;
 	call->outer = atomic_load_explicit(&ring->call, memory_order_relaxed);
-	call->outer_tick = atomic_load_explicit(&ring->call_tick, memory_order_relaxed);
+	if (call->outer)
+		xs_call_within(call);
+	xs_tls.call = (uintptr_t)call;
 	call->tick = xs_tick(xs_use_tsc);
 	atomic_store_explicit(&ring->call_tick, call->tick, memory_order_relaxed);
 	atomic_store_explicit(&ring->call, word, memory_order_relaxed);

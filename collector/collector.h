@@ -30,6 +30,7 @@
 #define xs_run_paused	   xs_companion_paused
 #define xs_use_tsc	   xs_companion_use_tsc
 #define xs_call_enter_long xs_companion_enter
+#define xs_call_within	   xs_companion_within
 #else
 #define XS_SHARED "hidden"
 #endif
@@ -52,6 +53,7 @@ struct xs_watch {
 struct xs_tls {
 	/* 0: outside; else where the return address of the function lies that is inside */
 	_Alignas(64) uintptr_t mark;
+	uintptr_t call;		     /* struct xs_call of the one in flight that the ring names */
 	struct xs_producer producer; /* ring NULL: none yet */
 	uint32_t busy;	      /* depth inside the collector's rare paths, where no signal arrives */
 	uint32_t tid;	      /* the kernel's id; 0: not known yet */
@@ -537,14 +539,23 @@ XS_INLINE bool xs_mark(uint8_t kind, uint8_t source, uint32_t name)
 	return xs_is_open() && xs_mark_open(kind, source, name);
 }
 
-/* An API call in flight. Calls nest: a callback that the call runs may call the API. */
+/*
+ * An API call in flight, on the stack of its wrapper. Calls nest: a callback that the call runs may
+ * call the API.
+ */
 struct xs_call {
 	uint64_t tick, outer_tick;
+	uintptr_t outer_call; /* as xs_tls.call */
 	uint32_t outer;
 };
 
 /* The rest of the one below, for what is rare: the process's first event, another clock. */
 bool xs_call_enter_long(struct xs_call *call, uint32_t word) __attribute__((cold));
+/*
+ * The ring names another call. Has the program left that by a jump or an exception? Then it is
+ * counted as lost: nobody knows when that was.
+ */
+void xs_call_within(struct xs_call *call) __attribute__((cold));
 
 /* xs_call_enter() for a caller who has just seen that recording is not paused. */
 static inline bool xs_call_enter_unpaused(struct xs_call *call, uint8_t source, uint32_t function)
@@ -559,7 +570,8 @@ static inline bool xs_call_enter_unpaused(struct xs_call *call, uint8_t source, 
 		return xs_call_enter_long(call, word);
 	call->outer = atomic_load_explicit(&ring->call, memory_order_relaxed);
 	if (__builtin_expect(call->outer, 0))
-		call->outer_tick = atomic_load_explicit(&ring->call_tick, memory_order_relaxed);
+		xs_call_within(call);
+	xs_tls.call = (uintptr_t)call;
 	call->tick = xs_tick(true);
 	atomic_store_explicit(&ring->call_tick, call->tick, memory_order_relaxed);
 	atomic_store_explicit(&ring->call, word, memory_order_relaxed);
@@ -586,9 +598,11 @@ static inline uint64_t xs_call_leave(const struct xs_call *call)
 	 * its parent's
 	 */
 	if (__builtin_expect(open != XS_GATE_CLOSED && xs_tls.producer.ring, 1)) {
-		if (call->outer)
+		if (call->outer) {
 			atomic_store_explicit(&xs_tls.producer.ring->call_tick, call->outer_tick,
 					      memory_order_relaxed);
+			xs_tls.call = call->outer_call;
+		}
 		atomic_store_explicit(&xs_tls.producer.ring->call, call->outer,
 				      memory_order_relaxed);
 	}

@@ -27,6 +27,11 @@ EXPORT bool xs_companion_enter(struct xs_call *call, uint32_t word)
 	return xs_call_enter_long(call, word);
 }
 
+EXPORT void xs_companion_within(struct xs_call *call)
+{
+	xs_call_within(call);
+}
+
 EXPORT void xs_companion_record(const void *record, uint32_t size)
 {
 	const struct xs_event *event = record;

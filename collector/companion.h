@@ -20,6 +20,7 @@ bool xs_companion_sys_begin(void);
 void xs_companion_sys_end(void);
 /* As xs_call_enter_long(). */
 bool xs_companion_enter(struct xs_call *call, uint32_t word) __attribute__((cold));
+void xs_companion_within(struct xs_call *call) __attribute__((cold));
 #endif
 /* A whole record, of `size` bytes, the header filled in; the long way of writing it. */
 void xs_companion_record(const void *record, uint32_t size) __attribute__((cold));

@@ -55,6 +55,10 @@ static void detach(void)
 		return;
 	xs_enter(&entered);
 	thread_record(); /* its name as it is now */
+	/* it has ended within a call */
+	if (atomic_load_explicit(&xs_tls.producer.ring->call, memory_order_relaxed))
+		atomic_fetch_add_explicit(&xs_tls.producer.ring->lost_nested, 1,
+					  memory_order_relaxed);
 	if (xs_tls.slot)
 		xs_counters_close(xs_slot_counters(xs_tls.slot));
 	xs_ring_give();

@@ -37,7 +37,7 @@ static void proc_path(char *path, pid_t pid, const char *name)
 
 struct stat_text {
 	uint64_t start;
-	int parent;
+	int parent, threads;
 	char state;
 	int status; /* as of wait(), once it is a zombie */
 };
@@ -72,6 +72,8 @@ static bool read_stat(pid_t pid, struct stat_text *ret)
 		if (!p)
 			return false;
 		p++;
+		if (field + 1 == 20)
+			ret->threads = atoi(p);
 	}
 	while (*p >= '0' && *p <= '9')
 		value = value * 10 + (uint64_t)(*p++ - '0');
@@ -128,8 +130,10 @@ bool xs_pid_alive(pid_t pid, uint64_t start)
 {
 	struct stat_text stat;
 
+	/* a program's main thread may end before the others: that is a zombie, too */
 	if (read_stat(pid, &stat))
-		return stat.state != 'Z' && stat.state != 'X' && (!start || stat.start == start);
+		return ((stat.state != 'Z' && stat.state != 'X') || stat.threads > 1) &&
+		       (!start || stat.start == start);
 	return xs_sys(SYS_kill, pid, 0) != -ESRCH;
 }
 
@@ -209,6 +213,30 @@ pid_t xs_pid_outer(pid_t pid, uint64_t pid_namespace)
 
 		if (candidate > 0 && xs_pid_namespace(candidate) == pid_namespace &&
 		    inner_pid(candidate) == pid)
+			found = candidate;
+	}
+	closedir(dir);
+	return found;
+}
+
+pid_t xs_pid_living(pid_t pid)
+{
+	struct stat_text stat;
+	struct dirent *entry;
+	pid_t found = pid;
+	char path[48];
+	DIR *dir;
+
+	if (read_stat(pid, &stat) && stat.state != 'Z')
+		return pid;
+	proc_path(path, pid, "/task");
+	dir = opendir(path);
+	if (!dir)
+		return pid;
+	while (found == pid && (entry = readdir(dir))) {
+		pid_t candidate = atoi(entry->d_name);
+
+		if (candidate > 0 && read_stat(candidate, &stat) && stat.state != 'Z')
 			found = candidate;
 	}
 	closedir(dir);

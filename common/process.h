@@ -50,5 +50,11 @@ size_t xs_pid_arguments(pid_t pid, char *text, size_t size);
  * cannot be seen.
  */
 pid_t xs_pid_outer(pid_t pid, uint64_t pid_namespace);
+/*
+ * A thread of the process that lives; its pid if there is none. Of a process whose main thread has
+ * ended before the others, /proc and process_vm_readv() show the memory by another thread's number
+ * alone.
+ */
+pid_t xs_pid_living(pid_t pid);
 
 #endif

@@ -71,7 +71,10 @@ struct xs_ring {
 	 */
 	_Atomic uint64_t commands_begun, commands_ended;
 	_Atomic uint64_t lost; /* records lost because the ring was full */
-	/* records lost because a signal handler interrupted the collector */
+	/*
+	 * records lost because a signal handler interrupted the collector, or of calls that the
+	 * program has left without a return
+	 */
 	_Atomic uint64_t lost_nested;
 	_Atomic uint64_t blocked;    /* times the producer waited for room */
 	_Atomic uint64_t blocked_ns; /* how long, in all */

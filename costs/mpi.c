@@ -27,6 +27,11 @@ bool xs_companion_enter(struct xs_call *call, uint32_t word)
 	return true;
 }
 
+void xs_companion_within(struct xs_call *call)
+{
+	call->outer = 0;
+}
+
 /* where the time stamp counter is not used */
 void xs_mpi_write_long(const struct xs_mpi_call *call, uint32_t words, const uint64_t *word,
 		       uint32_t count)

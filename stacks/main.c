@@ -20,6 +20,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "process.h"
 #include "stacks.h"
 
 #define SECONDS 5 /* of a processor, for what hostile memory may make this program do */
@@ -99,6 +100,7 @@ static int copy_threads(struct xs_threads *threads, pid_t pid)
 int main(int argc, char **argv)
 {
 	pid_t pid = argc == 2 || argc == 3 ? (pid_t)strtol(argv[1], NULL, 10) : 0;
+	pid_t living;
 	static char buffer[1 << 16];
 	struct xs_threads threads;
 	int error;
@@ -111,7 +113,6 @@ int main(int argc, char **argv)
 	limit(RLIMIT_CORE, 0);
 	limit(RLIMIT_DATA, 1u << 30);
 	(void)setvbuf(stdout, buffer, _IOFBF, sizeof(buffer));
-	xs_memory_of(pid);
 	if (argc == 3) {
 		error = xs_sample(pid, strtoull(argv[2], NULL, 10));
 		if (error < 0) {
@@ -122,8 +123,10 @@ int main(int argc, char **argv)
 	}
 	limit(RLIMIT_CPU, SECONDS);
 	limit(RLIMIT_FSIZE, 64u << 20);
-	if (xs_modules_read(pid))
-		xs_python_look(pid);
+	living = xs_pid_living(pid);
+	xs_memory_of(living);
+	if (xs_modules_read(living))
+		xs_python_look(living);
 	error = copy_threads(&threads, pid);
 	if (error < 0) {
 		printf("E ");

@@ -31,6 +31,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "process.h"
 #include "python_frames.h"
 #include "stacks.h"
 
@@ -58,6 +59,7 @@ struct sampling {
 	uint64_t samples;    /* of those, in this look */
 	int error;	     /* of the newest look that was refused */
 	unsigned refusals;   /* in a row */
+	pid_t living;	     /* by which thread the memory is read */
 	bool allowed;	     /* a thread could be held or sampled once */
 };
 
@@ -79,8 +81,9 @@ static uint64_t time_of(clockid_t clock)
 
 static void read_modules(struct sampling *sampling)
 {
-	(void)xs_modules_read(sampling->watch.pid);
-	sampling->python = xs_python_look(sampling->watch.pid);
+	xs_memory_of(sampling->living);
+	(void)xs_modules_read(sampling->living);
+	sampling->python = xs_python_look(sampling->living);
 	xs_walk_forget();
 	xs_told_forget();
 	xs_memory_forget(NULL);
@@ -91,11 +94,17 @@ static void read_modules(struct sampling *sampling)
 static void follow_modules(struct sampling *sampling)
 {
 	struct stat program = { .st_ino = 0 };
+	pid_t living = sampling->living;
 	char path[32];
 
-	(void)snprintf(path, sizeof(path), "/proc/%d/exe", sampling->watch.pid);
-	(void)stat(path, &program);
-	if (!sampling->mapped || program.st_ino != sampling->program.st_ino ||
+	(void)snprintf(path, sizeof(path), "/proc/%d/exe", living);
+	if (stat(path, &program) < 0) { /* that thread has ended */
+		sampling->living = xs_pid_living(sampling->watch.pid);
+		(void)snprintf(path, sizeof(path), "/proc/%d/exe", sampling->living);
+		(void)stat(path, &program);
+	}
+	if (!sampling->mapped || living != sampling->living ||
+	    program.st_ino != sampling->program.st_ino ||
 	    program.st_dev != sampling->program.st_dev ||
 	    (sampling->unknown && time_of(CLOCK_MONOTONIC) - sampling->mapped > AGAIN_NS))
 		read_modules(sampling);
@@ -196,7 +205,7 @@ static void take_sleeper(struct sampling *sampling, struct xs_watched *watched)
 
 	thread.registers.rsp = watched->sp;
 	thread.registers.rip = watched->pc;
-	xs_thread_copy_stack(sampling->watch.pid, &thread);
+	xs_thread_copy_stack(&thread);
 	xs_python_copy_one(&thread);
 	if (!xs_watch_sleeps(&sampling->watch, watched)) {
 		watched->sp = 0; /* it has woken meanwhile, and is to be looked at again */
@@ -358,6 +367,7 @@ int xs_sample(pid_t pid, uint64_t interval)
 	int error = xs_watch_open(&sampling.watch, pid);
 
 	sampling.period = interval;
+	sampling.living = pid;
 	(void)sigaction(SIGTERM, &action, NULL);
 	(void)mallopt(M_MMAP_THRESHOLD, 1 << 20);  /* stacks' room is used again, */
 	(void)mallopt(M_TRIM_THRESHOLD, 64 << 20); /* and not given back to the kernel each time */

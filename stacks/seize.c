@@ -121,7 +121,8 @@ static size_t find_new(struct xs_threads *threads)
 
 /* ---- holding them ---- */
 
-static void copy_stack(pid_t pid, struct xs_thread *thread, size_t most)
+/* By the thread's number: by the process's nothing is seen once the main thread has ended. */
+static void copy_stack(struct xs_thread *thread, size_t most)
 {
 	struct iovec here = { NULL, most < STACK ? most : STACK }, there[STACK / XS_PAGE + 1];
 	uintptr_t at;
@@ -141,11 +142,11 @@ static void copy_stack(pid_t pid, struct xs_thread *thread, size_t most)
 		at += size;
 		left -= size;
 	}
-	n = process_vm_readv(pid, &here, 1, there, STACK / XS_PAGE + 1, 0);
+	n = process_vm_readv(thread->tid, &here, 1, there, STACK / XS_PAGE + 1, 0);
 	thread->stack_bytes = n > 0 ? (size_t)n : 0;
 }
 
-static void copy(pid_t pid, struct xs_thread *thread, size_t most)
+static void copy(struct xs_thread *thread, size_t most)
 {
 	struct iovec registers = { &thread->registers, sizeof(thread->registers) };
 
@@ -153,13 +154,13 @@ static void copy(pid_t pid, struct xs_thread *thread, size_t most)
 	if (ptrace(PTRACE_GETREGSET, thread->tid, (void *)1, &registers) < 0)
 		return;
 	thread->copied = true;
-	copy_stack(pid, thread, most);
+	copy_stack(thread, most);
 }
 
-void xs_thread_copy_stack(pid_t pid, struct xs_thread *thread)
+void xs_thread_copy_stack(struct xs_thread *thread)
 {
 	thread->copied = thread->untouched = true;
-	copy_stack(pid, thread, STACK_ONE);
+	copy_stack(thread, STACK_ONE);
 }
 
 void xs_thread_forget(struct xs_thread *thread)
@@ -171,7 +172,7 @@ void xs_thread_forget(struct xs_thread *thread)
 }
 
 /* True: nothing more is to be expected of it. most: bytes of its stack. */
-static bool settle(pid_t of, struct xs_thread *thread, size_t most)
+static bool settle(struct xs_thread *thread, size_t most)
 {
 	int status;
 	pid_t pid;
@@ -188,7 +189,7 @@ static bool settle(pid_t of, struct xs_thread *thread, size_t most)
 	thread->held = true;
 	/* it was about to get a signal, and gets it when it goes on */
 	thread->signal = status >> 16 ? 0 : WSTOPSIG(status);
-	copy(of, thread, most);
+	copy(thread, most);
 	return true;
 }
 
@@ -213,7 +214,7 @@ static void wait_for_all(struct xs_threads *threads, uint64_t until)
 	do {
 		all = true;
 		for (size_t i = 0; i < threads->count; i++)
-			all &= settle(threads->pid, &threads->list[i], STACKS / threads->count);
+			all &= settle(&threads->list[i], STACKS / threads->count);
 		if (!all)
 			(void)nanosleep(&pause, NULL);
 	} while (!all && now() < until);
@@ -352,7 +353,7 @@ void xs_threads_visit(struct xs_threads *threads, struct xs_held *held)
 			if (!thread->seized)
 				continue;
 			last = now();
-			all &= settle(threads->pid, thread, STACK_ONE);
+			all &= settle(thread, STACK_ONE);
 			if (thread->held)
 				let_go(threads, thread, last, held);
 		}

@@ -70,7 +70,7 @@ struct xs_held {
  */
 void xs_threads_visit(struct xs_threads *threads, struct xs_held *held);
 /* A thread that sleeps: its stack from thread->registers.rsp on, without holding it. */
-void xs_thread_copy_stack(pid_t pid, struct xs_thread *thread);
+void xs_thread_copy_stack(struct xs_thread *thread);
 /* Gives back what was copied. */
 void xs_thread_forget(struct xs_thread *thread);
 /* A thread's number in its own PID namespace. */

@@ -133,6 +133,15 @@ def test_hot_functions_are_found(target, tmp_path):
     assert any(re.search(r"main;.*read;\(waiting\) \d+$", line) for line in folded)
 
 
+def test_main_thread_that_has_ended(target, tmp_path):
+    """Of its number /proc shows no memory any more; the others go on."""
+    app = target(APPS / "attached", "headless")
+    wait_until(lambda: "State:\tZ" in Path(f"/proc/{app.pid}/status").read_text())
+    done, place = sampled(app, tmp_path, ["hot", "warm"])
+    assert re.search(r"be_busy;hot \d+$", only(place, "*.folded").read_text(), re.M)
+    assert Trace(only(place)).other["end"] == "stopped" and app.process.poll() is None
+
+
 def perf_is_allowed():
     return os.geteuid() == 0 or int(Path("/proc/sys/kernel/perf_event_paranoid").read_text()) <= 2
 

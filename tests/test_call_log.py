@@ -176,7 +176,7 @@ def test_nested_calls(xstrace):
 
 
 BOGUS = r"""
-#define CL_TARGET_OPENCL_VERSION 120
+#define CL_TARGET_OPENCL_VERSION 200
 #include <CL/cl.h>
 #include <stdio.h>
 #define BAD ((void *)16)
@@ -199,6 +199,8 @@ int main(void)
 	printf("%d\n", clGetPlatformIDs(0, BAD, 0));
 	printf("%p ", (void *)clCreateBuffer(context, 0x700000, 8, BAD, &error));
 	printf("%d\n", error);
+	printf("%p ", (void *)clCreateCommandQueueWithProperties(0, device, BAD, &error));
+	printf("%d\n", error);
 	return 0;
 }
 """
@@ -208,7 +210,7 @@ def test_bogus_pointers_harm_nobody(xstrace):
     """What the API does not look at is not looked at by us."""
     program = compile_c(xstrace.home / "bogus", BOGUS, "-l:libOpenCL.so.1")
     bare = xstrace.bare(program)
-    run = xstrace("-c", program)
+    run = xstrace("-c -d", program)
     assert (run.status, run.out) == (bare.status, bare.out) and bare.status == 0
     assert sum(call.failed for call in parse(run.err, per_thread=False)) >= 6
 

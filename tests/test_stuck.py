@@ -44,10 +44,10 @@ def groups(text):
 class Stuck:
     """A program that waits until its stdin ends."""
 
-    def __init__(self, xstrace, options, *args, app="stuck", **more):
+    def __init__(self, xstrace, options, *args, app="stuck", said="ready", **more):
         self.name = f"stuck-{os.getpid()}-{time.monotonic_ns()}"
         self.run = xstrace.start(f"--session {self.name} {options}", app, args, stdin=subprocess.PIPE, **more)
-        self.run.wait_for_output()
+        self.run.wait_for_output(said)
 
     def stacks(self):
         return stacks(self.name)
@@ -80,6 +80,16 @@ def test_64_threads_at_known_places(xstrace, form):
     assert len({event["tid"] for event in here}) == len(here) == 64
     held = [event["args"]["stack"] for event in here if any("hold_1" in frame for frame in event["args"]["stack"])]
     assert len(held) == 16 and all("start_thread" in stack[1] for stack in held)  # outermost first
+
+
+def test_a_main_thread_that_has_ended(xstrace):
+    stuck = Stuck(xstrace, ITT, "headless", app="attached", said="runs")
+    status = Path(f"/proc/{stuck.run.child('attached')}/status")
+    wait_until(lambda: "State:\tZ" in status.read_text())
+    places = [frames for _, frames in groups(stuck.stacks())]
+    assert any("be_busy" in frames for frames in places) and any("wait_for_the_end" in frames for frames in places)
+    stuck.run.process.stdin.close()
+    assert stuck.run.finish().status == 0
 
 
 def test_stacks_are_in_the_dumps_of_the_flight_recorder(xstrace):

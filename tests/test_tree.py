@@ -1,8 +1,13 @@
 """The tree of processes: every way to make one, their names and numbers, and what is left behind."""
 
+import collections
 import contextlib
+import functools
+import glob
 import os
 import re
+import resource
+import signal
 import subprocess
 import sys
 import time
@@ -285,6 +290,60 @@ def test_300_programs_that_trace(xstrace):
     assert run.status == 0 and len(run.traces) == 300
     assert all(t.count("tasks", "tree::leaf") == 1 for t in run.traces)
     assert files < 200 and memory < 32 << 20, (files, memory)
+
+
+STORM = r"""
+#include <ittnotify.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void task(const char *name)
+{
+	__itt_domain *domain = __itt_domain_create("storm");
+
+	__itt_task_begin(domain, __itt_null, __itt_null, __itt_string_handle_create(name));
+	__itt_task_end(domain);
+}
+
+int main(int argc, char *argv[])
+{
+	int count = atoi(argv[1]);
+
+	task(count ? "parent" : "image");
+	for (int i = 0; i < count; i++) {
+		if (!fork()) {
+			task("child");
+			if (i % 3 == 0)
+				execl(argv[0], argv[0], "0", NULL);
+			_exit(0);
+		}
+		wait(NULL);
+	}
+	puts("ok");
+	return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("held", [True, False], ids=["at-once", "all-the-while"])
+def test_short_programs_and_few_descriptors(xstrace, held):
+    """More of them than the drain process may open files, whether or not it sees them all at once: those that are over make room."""
+    count = 300 if held else 1500
+    storm = compile_c(xstrace.home / "storm", STORM)
+    limit = functools.partial(resource.setrlimit, resource.RLIMIT_NOFILE, (40, 40))
+    run = xstrace.start(ITT, storm, [count], preexec_fn=limit)
+    if held:
+        os.kill(run.drain, signal.SIGSTOP)
+        wait_until(lambda: len(glob.glob(f"{run.dir}/p*")) == 1 + count + count // 3)
+        os.kill(run.drain, signal.SIGCONT)
+    run.finish()
+    assert (run.status, run.out.count("ok")) == (0, 1 + count // 3)
+    assert not any("lost" in line or "cannot" in line for line in run.said), run.said[-1]
+    names = collections.Counter(trace.tasks[0].name for trace in run.traces)
+    assert names == {"storm::parent": 1, "storm::child": count, "storm::image": count // 3}
+    assert sum(trace.other["end"] == "exec" for trace in run.traces) == count // 3
 
 
 def test_silent_children_of_a_program_that_traces(xstrace):

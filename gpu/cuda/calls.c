@@ -90,9 +90,12 @@ static __attribute__((noinline)) void enter(CUpti_CallbackDomain domain, CUpti_C
 	going->correlation = data->correlationId;
 	going->at = (uintptr_t)data;
 	going->captured = false;
-	if (!xs_call_enter_unpaused(&going->call, XS_SOURCE_CUDA, going->function))
+	if (!xs_call_enter_unpaused(&going->call, XS_SOURCE_CUDA, going->function)) {
 		inside.depth = depth;
-	else if (xs_log_calls)
+		return;
+	}
+	xs_tls.call = UINTPTR_MAX; /* it is on no stack, and what it makes may be anywhere */
+	if (xs_log_calls)
 		xs_cuda_in(&going->call, domain == CUPTI_CB_DOMAIN_RUNTIME_API, id,
 			   data->functionParams);
 }

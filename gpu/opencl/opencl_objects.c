@@ -238,6 +238,10 @@ cl_command_queue xs_hook_clCreateCommandQueueWithProperties(cl_context context, 
 	cl_command_queue queue = NULL;
 	bool add;
 
+	/* which the runtime sees first, before it looks at the properties */
+	if (!context || !device)
+		return xs_cl_target.clCreateCommandQueueWithProperties(context, device, properties,
+								       errcode_ret);
 	for (; properties && properties[n] && n < 30; n += 2) {
 		ours[n] = properties[n];
 		ours[n + 1] = properties[n + 1];

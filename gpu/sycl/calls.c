@@ -162,6 +162,7 @@ static void enter(uint64_t instance, uint32_t function, void *const *args)
 	entered->function = function;
 	if (!xs_call_enter(&entered->call, XS_SOURCE_UR, function))
 		return;
+	xs_tls.call = UINTPTR_MAX; /* it is on no stack, and what it makes may be anywhere */
 	thread->depth = depth + 1;
 	if (__builtin_expect(xs_log_calls, 0))
 		show_given(&entered->call, function, args);

@@ -9,6 +9,7 @@
  *	execs	becomes itself again and again
  *	busy	hot() and warm(), 3 to 1, in one thread
  *	sums	adds up in one thread
+ *	headless	as busy, and the main thread ends
  */
 #include "app.h"
 
@@ -287,10 +288,25 @@ static int exec_often(char **argv)
 	die("execv");
 }
 
+static void *wait_for_the_end(void *kind)
+{
+	char byte;
+
+	puts("runs");
+	(void)fflush(stdout);
+	while (read(STDIN_FILENO, &byte, 1) < 0 && errno == EINTR)
+		;
+	ending = true;
+	if (!strcmp(kind, "waits"))
+		end_waits();
+	printf("done: %lu\n", done);
+	(void)fflush(stdout);
+	_exit(spoilt ? 1 : 0);
+}
+
 int main(int argc, char **argv)
 {
-	const char *kind = argc > 1 ? argv[1] : "";
-	char byte;
+	char nothing[] = "", *kind = argc > 1 ? argv[1] : nothing;
 
 	if (!strcmp(kind, "execs"))
 		return exec_often(argv);
@@ -302,14 +318,8 @@ int main(int argc, char **argv)
 				   : !strcmp(kind, "sums")  ? sum_often
 							    : be_busy,
 				   NULL);
-	puts("runs");
-	(void)fflush(stdout);
-	while (read(STDIN_FILENO, &byte, 1) < 0 && errno == EINTR)
-		;
-	ending = true;
-	if (!strcmp(kind, "waits"))
-		end_waits();
-	printf("done: %lu\n", done);
-	(void)fflush(stdout);
-	_exit(spoilt ? 1 : 0);
+	if (strcmp(kind, "headless") != 0)
+		(void)wait_for_the_end(kind);
+	(void)start_thread(wait_for_the_end, kind);
+	pthread_exit(NULL);
 }

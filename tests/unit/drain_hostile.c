@@ -10,6 +10,8 @@
 
 #include "functions.h"
 #include "drained.h"
+#include "loop.h"
+#include "sink.h"
 
 #define RING (4u << 20)
 
@@ -783,6 +785,55 @@ static void changing_strings(void)
 	}
 }
 
+/* ---- after the end ---- */
+
+#define FILLED 10u
+#define TOLD   1000u /* at most: who reads on for ever is seen to */
+
+static struct xs_ring *filled;
+static uint32_t told;
+
+/* As a child does that still has the rings, and is as fast as who reads them. */
+static void fill_again(struct xs_track *track, const struct xs_call *call)
+{
+	(void)track;
+	(void)call;
+	if (++told < TOLD)
+		CHECK(put_call(&dir, filled, tick(), 500, 0, 0, 0), "no room");
+}
+
+static bool shows_nothing(struct xs_process *process, enum xs_end end, int status)
+{
+	(void)process;
+	(void)end;
+	(void)status;
+	return false;
+}
+
+static void filled_after_the_end(void)
+{
+	static const struct xs_sink filler = { .call = fill_again, .close = shows_nothing };
+	static struct xs_loop loop;
+
+	open_all(NULL, 1);
+	filled = rundir_ring(file, 0);
+	told = 0;
+	put_thread(&dir, filled, 77, "t");
+	put_call(&dir, filled, tick(), 500, 0, 0, 0);
+	xs_timeline_update(&dir.run.clock);
+	loop.run = dir.run;
+	loop.processes = adopt();
+	(void)xs_process_read(loop.processes, false);
+	/* behind those that the first event has opened */
+	loop.processes->open_sinks[loop.processes->open_count++] = &filler;
+	for (uint32_t i = 0; i < FILLED; i++)
+		put_call(&dir, filled, tick(), 500, 0, 0, 0);
+	xs_loop_finish(&loop, &loop.processes, XS_END_EXITED);
+	CHECK(told == FILLED && !loop.processes, "%u calls were read", told);
+	rundir_clear(&dir);
+	close_all();
+}
+
 int main(int argc, char **argv)
 {
 	(void)argc;
@@ -799,5 +850,6 @@ int main(int argc, char **argv)
 	tap_run("kernels that change while they are read", changing_kernels);
 	tap_run("rings that change while they are read", changing_rings);
 	tap_run("strings that change while they are read", changing_strings);
+	tap_run("a ring that is filled as fast as it is read", filled_after_the_end);
 	return tap_done();
 }

@@ -1,6 +1,7 @@
 /*
  * Which process is meant by a pid: that which was there when it was noted, and no other.
  */
+#include <pthread.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -77,6 +78,42 @@ static void strange_name(void)
 	}
 }
 
+static void *stay(void *user)
+{
+	(void)user;
+	for (;;)
+		(void)pause();
+	return NULL;
+}
+
+static void main_thread_ended(void)
+{
+	pid_t pid = fork();
+	uint64_t start = xs_pid_start(pid);
+	char path[32], text[512] = "";
+	pthread_t thread;
+	FILE *file;
+
+	if (!pid) {
+		(void)pthread_create(&thread, NULL, stay, NULL);
+		pthread_exit(NULL);
+	}
+	(void)snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	while (!strstr(text, ") Z")) {
+		file = fopen(path, "re");
+		CHECK(file && fgets(text, sizeof(text), file), "no process");
+		if (file)
+			(void)fclose(file);
+	}
+	CHECK(xs_pid_alive(pid, start) && xs_pid_alive(pid, 0), "another thread lives");
+	CHECK(xs_pid_living(pid) > pid, "which one?");
+	CHECK(xs_pid_living(getpid()) == getpid(), "the main thread lives");
+	(void)kill(pid, SIGKILL);
+	(void)waitid(P_PID, (id_t)pid, &(siginfo_t){ 0 }, WEXITED | WNOWAIT);
+	CHECK(!xs_pid_alive(pid, start) && xs_pid_living(pid) == pid, "nobody lives");
+	(void)waitpid(pid, NULL, 0);
+}
+
 int main(int argc, char **argv)
 {
 	(void)argc;
@@ -84,6 +121,7 @@ int main(int argc, char **argv)
 	tap_run("alive", alive);
 	tap_run("a pid that came again", reused_pid);
 	tap_run("ended", ended);
+	tap_run("a main thread that has ended", main_thread_ended);
 	tap_run("a strange name", strange_name);
 	return tap_done();
 }

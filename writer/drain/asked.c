@@ -123,10 +123,10 @@ void xs_loop_serve_cuts(struct xs_loop *loop)
 
 	if (!xs_loop_wants_cut(loop))
 		return;
-	(void)xs_loop_find(loop);
+	(void)xs_loop_find(loop, true);
 	if (xs_demand_is_active(&loop->run)) {
 		xs_demand_yield(&loop->run, &loop->processes);
-		(void)xs_loop_find(loop);
+		(void)xs_loop_find(loop, true);
 		end_cut(control, asked);
 		return;
 	}
@@ -142,6 +142,6 @@ void xs_loop_serve_cuts(struct xs_loop *loop)
 	}
 	if (list >= 0)
 		close(list);
-	(void)xs_loop_find(loop);
+	(void)xs_loop_find(loop, true);
 	end_cut(control, asked);
 }

@@ -54,7 +54,7 @@ static bool host_lives(const struct xs_loop *loop)
 static void stop(struct xs_loop *loop)
 {
 	loop->stopped = true;
-	(void)xs_loop_find(loop);
+	(void)xs_loop_find(loop, true);
 	(void)xs_loop_read(loop);
 	(void)xs_loop_finish_ended(loop);
 	/*
@@ -267,7 +267,7 @@ static void drain_loop(struct xs_loop *loop)
 
 		xs_loop_hear(loop);
 		if (xs_demand_serve(&loop->run, &loop->processes, &window))
-			(void)xs_loop_find(loop);
+			(void)xs_loop_find(loop, true);
 		if (told_to_stop(loop) || is_blind(loop)) {
 			stop(loop);
 			while (loop->kmd && follow_kmd(loop))
@@ -278,7 +278,7 @@ static void drain_loop(struct xs_loop *loop)
 		if (joined != loop->joined) {
 			loop->patience = 0;
 			xs_lost_again(&loop->lost);
-			soon = xs_loop_find(loop);
+			soon = xs_loop_find(loop, false);
 			loop->joined = soon ? joined - 1 : joined;
 		}
 		read = read_rings(loop);
@@ -329,14 +329,12 @@ static int recover(struct xs_loop *loop)
 	/* for as long as this process lives: two at once would both write the ends of the traces */
 	if (flock(loop->run.directory, LOCK_EX | LOCK_NB) < 0)
 		return -EALREADY;
-	(void)xs_loop_find(loop);
+	(void)xs_loop_find(loop, true);
 	for (struct xs_process *p = loop->processes; p; p = p->next)
 		if (!xs_process_ended(p))
 			return -EBUSY;
 	if (loop->run.refused)
 		return -ECANCELED;
-	for (struct xs_process *p = loop->processes; p; p = p->next)
-		p->exec = xs_loop_superseded(loop, p);
 	for (int turn = 0; turn < 2; turn++)
 		for (struct xs_process **link = &loop->processes; *link;) {
 			if (!turn && xs_loop_is_last(loop, *link)) {

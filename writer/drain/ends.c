@@ -10,26 +10,6 @@
 #include "loop.h"
 #include "processes.h"
 
-/* Is it the same process? As we saw it, or where one was gone before we looked, as both told. */
-static bool is_same(const struct xs_process *a, const struct xs_process *b)
-{
-	return a->start != UINT64_MAX && b->start != UINT64_MAX ? a->start == b->start
-								: a->identity == b->identity;
-}
-
-/*
- * Has a later image of the same pid joined? Then this one has called exec. A pid that comes again
- * is of a process that started at another time.
- */
-bool xs_loop_superseded(const struct xs_loop *loop, const struct xs_process *process)
-{
-	for (const struct xs_process *p = loop->processes; p; p = p->next)
-		if (p->watched == process->watched && p->pid == process->pid &&
-		    p->serial > process->serial && is_same(p, process))
-			return true;
-	return false;
-}
-
 bool xs_process_ended(const struct xs_process *process)
 {
 	struct pollfd fd = { .fd = process->pidfd, .events = POLLIN };
@@ -130,14 +110,28 @@ static bool waits_for_others(const struct xs_loop *loop, const struct xs_process
 	return false;
 }
 
+/*
+ * It may have called exec: a later image of it has then joined before the end. So the directory is
+ * read once after the end was seen; who has joined since then does not count, or nobody would be
+ * finished for as long as others join.
+ */
+static bool may_have_an_image(const struct xs_loop *loop, struct xs_process *process)
+{
+	uint32_t joined = atomic_load_explicit(&loop->run.mailbox->joined, memory_order_acquire);
+
+	if (process->exec || process->image_waits || joined == loop->joined)
+		return !process->exec && process->image_waits;
+	if (!process->look)
+		process->look = loop->looks + 1;
+	return loop->looks < process->look;
+}
+
 bool xs_loop_finish_ended(struct xs_loop *loop)
 {
 	struct xs_process **link = &loop->processes;
 	bool waiting = false;
 
-	/* for all before any is gone from the list */
-	for (struct xs_process *p = loop->processes; p; p = p->next)
-		p->exec |= xs_loop_superseded(loop, p);
+	loop->newcomers = 0;
 	while (*link) {
 		struct xs_process *process = *link;
 		bool exec = process->exec;
@@ -151,9 +145,8 @@ bool xs_loop_finish_ended(struct xs_loop *loop)
 					      told_status(loop, process, &process->wait_status);
 			waiting = true;
 			link = &process->next;
-		} else if (!exec && atomic_load_explicit(&loop->run.mailbox->joined,
-							 memory_order_acquire) != loop->joined) {
-			waiting = true; /* it may have called exec: look at new joins first */
+		} else if (may_have_an_image(loop, process)) {
+			waiting = true;
 			link = &process->next;
 		} else if (!exec && process->pid == loop->run.app_pid && !loop->app_ended &&
 			   !loop->launcher_gone && !loop->run.hosted_start) {

@@ -2,7 +2,7 @@
  * Processes that join, what the launcher says of them, and what their rings hold.
  */
 #include <errno.h>
-#include <string.h>
+#include <stdlib.h>
 
 #include "adopt.h"
 #include "channel.h"
@@ -17,14 +17,12 @@
  * there for ever
  */
 #define JOINING 1000000000u
-
-static bool known(const struct xs_loop *loop, const char *name)
-{
-	for (const struct xs_process *p = loop->processes; p; p = p->next)
-		if (!strcmp(p->name, name))
-			return true;
-	return false;
-}
+/*
+ * Processes that are adopted before those that have ended are finished: each has descriptors, and
+ * short ones join faster than they are adopted. At most this share of the descriptors, and …
+ */
+#define NEWCOMERS_SHARE 4
+#define NEWCOMERS	64u
 
 void xs_loop_hear(struct xs_loop *loop)
 {
@@ -64,31 +62,99 @@ static bool about_to_join(struct xs_loop *loop, int32_t pid)
 	return now - loop->unready_since < JOINING;
 }
 
+/* A process's file, by its name. */
+struct found {
+	uint32_t serial;
+	int32_t pid;
+	bool known; /* it is adopted already */
+};
+
 /* What a look into the directory finds. */
 struct look {
 	struct xs_loop *loop;
+	struct found *found; /* in the order of serials, which is that of joining */
+	size_t count, room;
 	bool again, unready, blind;
 };
 
-static void meet(void *user, const char *name)
+static int compare(const void *first, const void *second)
+{
+	const struct found *a = first, *b = second;
+
+	return a->serial != b->serial ? (a->serial > b->serial) - (a->serial < b->serial)
+				      : (a->pid > b->pid) - (a->pid < b->pid);
+}
+
+static void see(void *user, const char *name)
 {
 	struct look *look = user;
+	struct found found = { .known = false }, *more;
+
+	if (!xs_process_file_parse(name, &found.pid, &found.serial))
+		return;
+	if (look->count == look->room) {
+		more = reallocarray(look->found, look->room + 256, 2 * sizeof(*more));
+		if (!more) {
+			look->blind = true;
+			return;
+		}
+		look->found = more;
+		look->room = 2 * (look->room + 256);
+	}
+	look->found[look->count++] = found;
+}
+
+static void mark_known(const struct look *look)
+{
+	for (const struct xs_process *p = look->loop->processes; p; p = p->next) {
+		const struct found key = { .serial = p->serial, .pid = p->pid };
+		struct found *known = bsearch(&key, look->found, look->count, sizeof(key), compare);
+
+		if (known)
+			known->known = true;
+	}
+}
+
+/* Is it the same process? As we saw it, or where one was gone before we looked, as both told. */
+static bool is_same(const struct xs_process *a, const struct xs_process *b)
+{
+	return a->watched == b->watched && a->pid == b->pid &&
+	       (a->start != UINT64_MAX && b->start != UINT64_MAX ? a->start == b->start
+								 : a->identity == b->identity);
+}
+
+/*
+ * Where a later image of a pid has joined, the one before has called exec. A pid that comes again
+ * is of a process that started at another time.
+ */
+static void find_images(const struct xs_loop *loop, struct xs_process *process)
+{
+	for (struct xs_process *p = loop->processes; p; p = p->next) {
+		if (!is_same(p, process))
+			continue;
+		p->exec |= p->serial < process->serial;
+		process->exec |= p->serial > process->serial;
+	}
+}
+
+static void meet(struct look *look, const struct found *found)
+{
 	struct xs_loop *loop = look->loop;
 	struct xs_process *process;
-	uint32_t serial;
-	int32_t pid;
+	char name[XS_NAME_MAX];
 
-	if (!xs_process_file_parse(name, &pid, &serial) || known(loop, name))
-		return;
+	xs_process_file_name(name, found->pid, found->serial, 0);
 	process = xs_process_adopt(&loop->run, name);
 	if (!process) {
 		look->blind |= errno == EMFILE || errno == ENFILE || errno == ENOMEM;
 		look->unready |= errno == EAGAIN;
-		look->again |= errno == EAGAIN && about_to_join(loop, pid);
+		look->again |= errno == EAGAIN && about_to_join(loop, found->pid);
 		return;
 	}
 	xs_demand_met(process);
 	xs_lost_joined(&loop->lost, process->watched);
+	find_images(loop, process);
+	loop->newcomers++;
 	process->next = loop->processes;
 	loop->processes = process;
 	if (!loop->run.app_pid)
@@ -96,12 +162,45 @@ static void meet(void *user, const char *name)
 	loop->app_seen |= process->pid == loop->run.app_pid;
 }
 
-bool xs_loop_find(struct xs_loop *loop)
+static uint32_t most_newcomers(const struct xs_run *run)
+{
+	uint64_t share = run->descriptors / NEWCOMERS_SHARE;
+
+	return !share || share > NEWCOMERS ? NEWCOMERS : (uint32_t)share;
+}
+
+/* Whoever has called exec is not finished before its image is adopted. */
+static void let_wait(const struct look *look, size_t first)
+{
+	for (struct xs_process *p = look->loop->processes; p; p = p->next)
+		p->image_waits = false;
+	for (size_t i = first; i < look->count; i++)
+		for (struct xs_process *p = look->loop->processes; p; p = p->next)
+			p->image_waits |= !look->found[i].known && p->pid == look->found[i].pid &&
+					  p->serial < look->found[i].serial;
+}
+
+bool xs_loop_find(struct xs_loop *loop, bool all)
 {
 	struct look look = { .loop = loop };
+	uint32_t most = most_newcomers(&loop->run);
+	size_t i = 0;
 
-	if (!xs_shm_each(loop->run.directory, meet, &look))
+	if (!xs_shm_each(loop->run.directory, see, &look)) {
+		free(look.found);
 		return true;
+	}
+	if (look.count) {
+		qsort(look.found, look.count, sizeof(*look.found), compare);
+		mark_known(&look);
+	}
+	for (; i < look.count && (all || loop->newcomers < most); i++)
+		if (!look.found[i].known)
+			meet(&look, &look.found[i]);
+	let_wait(&look, i);
+	look.again |= i < look.count;
+	free(look.found);
+	loop->looks++;
 	if (!look.unready)
 		loop->unready_since = 0;
 	if (!look.blind)

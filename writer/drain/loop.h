@@ -15,7 +15,9 @@ struct xs_where;
 struct xs_loop {
 	struct xs_run run;
 	struct xs_process *processes;
-	uint32_t joined; /* mailbox->joined when the directory was last read */
+	uint32_t joined;    /* mailbox->joined when the directory was last read */
+	uint64_t looks;	    /* how often it was read */
+	uint32_t newcomers; /* adopted since those that have ended were finished */
 	/* likewise: there has been a process whose file cannot be opened or mapped */
 	uint64_t blind_since;
 	/* CLOCK_MONOTONIC: a process has been in the middle of joining from then on; 0: none is */
@@ -44,18 +46,17 @@ struct xs_loop {
 /* What the launcher has said by now. */
 void xs_loop_hear(struct xs_loop *loop);
 /*
- * True when some process was in the middle of joining: to be looked at again. If it is given up, it
- * says itself when it is ready.
+ * Adopts those that have joined, in this order; not all: some of them, if many have joined since
+ * xs_loop_finish_ended(). True when there are more, or some process was in the middle of joining:
+ * to be looked at again. If it is given up, it says itself when it is ready.
  */
-bool xs_loop_find(struct xs_loop *loop);
+bool xs_loop_find(struct xs_loop *loop, bool all);
 /* Reads all rings once; returns the bytes read. */
 uint64_t xs_loop_read(struct xs_loop *loop);
 
 /* ---- ends.c ---- */
 
 bool xs_process_ended(const struct xs_process *process);
-/* Has the process called exec, and a later image of it joined? */
-bool xs_loop_superseded(const struct xs_loop *loop, const struct xs_process *process);
 /* Is it the one that samples devices? It is finished when no other is left. */
 bool xs_loop_is_last(const struct xs_loop *loop, const struct xs_process *process);
 /* Completes the trace of *link, which is no longer in the list. */

@@ -240,12 +240,12 @@ static void begin(struct xs_loop *loop, uint32_t reasons)
 	where->tick = xs_tick(loop->run.use_tsc);
 	where->deadline = xs_clock_ns(CLOCK_MONOTONIC) + PATIENCE_NS;
 	where->count = 0;
-	(void)xs_loop_find(loop);
+	(void)xs_loop_find(loop, true);
 	(void)xs_loop_read(loop); /* what comes before it in the trace */
 	for (const struct xs_process *p = loop->processes; p && where->count < PROCESSES;
 	     p = p->next)
-		if (p->watched > 0 && !is_sampler(&loop->run, p) && !xs_process_ended(p) &&
-		    !xs_loop_superseded(loop, p))
+		if (p->watched > 0 && !is_sampler(&loop->run, p) && !p->exec &&
+		    !xs_process_ended(p))
 			where->looks[where->count++] = (struct look){ .serial = p->serial,
 								      .watched = p->watched,
 								      .fd = -1 };

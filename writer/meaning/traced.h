@@ -101,7 +101,10 @@ struct xs_process {
 	uint64_t start;
 	int pidfd;
 	bool exec; /* a later image of the same pid has joined */
-	bool over; /* it has ended: who goes on filling its rings is not helped */
+	/* loop.h: of the reading of the directory that began after its end was seen; 0: not seen */
+	uint64_t look;
+	bool image_waits; /* somebody of this pid has joined later, and is not adopted yet */
+	bool over;	  /* it has ended: who goes on filling its rings is not helped */
 	/* as from waitpid(), where it was looked at before the backlog was written */
 	bool has_status;
 	int wait_status;
