@@ -20,10 +20,12 @@
 #include "self.h"
 #include "sys.h"
 
-#define EXPORT __attribute__((visibility("default")))
-#define ROOM   65536u /* bytes of a larger environment are not copied: there may be little stack */
-#define DEPTH  4u     /* interpreters of interpreters, as in the kernel */
-#define CLASS  (sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32)
+#define EXPORT	__attribute__((visibility("default")))
+#define ROOM	8192u /* bytes of a larger environment are not copied: there may be little stack */
+#define PAGE	4096u
+#define NOWHERE 1u /* no page begins there */
+#define DEPTH	4u /* interpreters of interpreters, as in the kernel */
+#define CLASS	(sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32)
 
 extern char **environ;
 
@@ -112,10 +114,11 @@ static bool is_other_in_path(const char *name)
 static bool is_ours(const char *library, size_t length)
 {
 	static const char name[] = "libxstrace";
-	const char *slash = memrchr(library, '/', length);
-	size_t behind = slash ? (size_t)(slash + 1 - library) : length;
+	size_t behind = length;
 
-	return length - behind >= sizeof(name) - 1 &&
+	while (behind && library[behind - 1] != '/')
+		behind--;
+	return behind && length - behind >= sizeof(name) - 1 &&
 	       !memcmp(library + behind, name, sizeof(name) - 1);
 }
 
@@ -139,6 +142,59 @@ static void without_ours(const char *list, char *out)
 
 static const char preload[] = "LD_PRELOAD=";
 #define PRELOAD (sizeof(preload) - 1)
+
+/*
+ * Is the byte there? The kernel is asked once for each page: `page` is the last one that was,
+ * NOWHERE after one that was not.
+ */
+static bool is_there(uintptr_t *page, const void *at)
+{
+	uintptr_t its = (uintptr_t)at & ~(uintptr_t)(PAGE - 1);
+
+	if (its == *page)
+		return true;
+	*page = xs_page_readable(its) ? its : NOWHERE;
+	return *page != NOWHERE;
+}
+
+/* LD_PRELOAD's value, if the string is that, and is there to its end. */
+static const char *value_of(uintptr_t *page, const char *text)
+{
+	size_t n = 0;
+
+	for (; n < PRELOAD; n++)
+		if (!is_there(page, text + n) || text[n] != preload[n])
+			return NULL;
+	for (; is_there(page, text + n); n++)
+		if (!text[n])
+			return text + PRELOAD;
+	return NULL;
+}
+
+/*
+ * Is there anything of ours that it would get? Then its file is looked at. An environment that
+ * cannot be read is the kernel's to refuse.
+ */
+static bool gets_ours(char *const *environment)
+{
+	uintptr_t pointers = NOWHERE, texts = NOWHERE;
+	bool gets = false;
+	const char *value;
+
+	find();
+	for (; environment; environment++) {
+		if (!is_there(&pointers, environment) ||
+		    !is_there(&pointers, (const char *)(environment + 1) - 1))
+			return false;
+		if (!*environment)
+			return gets;
+		value = value_of(&texts, *environment);
+		if (texts == NOWHERE)
+			return false;
+		gets |= value && strstr(value, "/libxstrace");
+	}
+	return false;
+}
 
 /* What a copy needs: pointers, and bytes of LD_PRELOAD. */
 struct need {
@@ -183,20 +239,12 @@ static void tell(const char *name)
 {
 	struct xs_process_file *file = xs_self.process;
 	const uint32_t bit = 1u << XS_UNSEEN_CLASS;
+	uintptr_t page = NOWHERE;
 
 	if (file && !(atomic_fetch_or_explicit(&file->unseen, bit, memory_order_relaxed) & bit))
-		for (size_t i = 0; i < sizeof(file->other_class) - 1 && name[i]; i++)
+		for (size_t i = 0;
+		     i < sizeof(file->other_class) - 1 && is_there(&page, name + i) && name[i]; i++)
 			file->other_class[i] = name[i];
-}
-
-/* Is there anything of ours that it would get? Then its file is looked at. */
-static bool gets_ours(char *const *environment)
-{
-	find();
-	for (; environment && *environment; environment++)
-		if (!strncmp(*environment, preload, PRELOAD) && strstr(*environment, "/libxstrace"))
-			return true;
-	return false;
 }
 
 /* ---- functions ---- */
@@ -215,10 +263,11 @@ static __attribute__((noinline)) int exec_other(exec_function *function, const c
 static __attribute__((noinline)) int fexec_other(int fd, char *const *argv,
 						 char *const *environment)
 {
+	uintptr_t page = NOWHERE;
 	struct need need = need_of(environment);
 	char *copy[need.pointers + 1], text[need.bytes];
 
-	tell(argv && argv[0] ? argv[0] : "");
+	tell(is_there(&page, argv) && is_there(&page, (char *)(argv + 1) - 1) ? *argv : NULL);
 	return real.fexecve(fd, argv, changed(environment, need, copy, text));
 }
 

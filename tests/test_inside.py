@@ -98,6 +98,8 @@ ALLOWED = set(
 # nothing that asks the kernel: a program, or a library that it preloads (fakeroot), may have a function of that name. But this one, which
 # all that has to be known of libxstrace-mpi.so's pages comes from
 ALLOWED |= {"sysconf"}
+# the environment of execv() and its kin, by both of its names (collector/exec.c)
+ALLOWED |= {"environ", "__environ"}
 # pthread_atfork(), in a constructor (itt_collector/init.c)
 ALLOWED |= {"__register_atfork"}
 # weak: they are there in processes that hold a Python (interpose/python/start.c, collector/python.c)

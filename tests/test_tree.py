@@ -116,7 +116,7 @@ def test_parents_of_multiprocessing(xstrace, method):
     "script, count",
     [
         ("$T | $T | $T", 3),
-        ("x=$($T); echo \"$x\"; ($T); { $T; }; (($T) )", 4),
+        ('x=$($T); echo "$x"; ($T); { $T; }; (($T) )', 4),
         ("$T & $T & wait; $T && $T || $T", 4),
         ("seq 9 | xargs -n1 -P4 sh -c $T", 9),
         ("exec $T fork vfork", 3),
@@ -537,7 +537,9 @@ def test_a_child_of_32_bits(xstrace, ways, function, how):
     added = {variable.partition("=")[0] for variable in set(variables) - set(bare_variables)}
     assert set(bare_variables) <= set(variables) and added <= set(VARIABLES)
     starter = "sh" if function == "system" else "ways"
-    name = {"script": "./script", "execvp": "old", "execvpe": "old", "execlp": "old", "fexecve": "old", "posix_spawnp": "old"}.get(function, "./old")
+    name = {"script": "./script", "execvp": "old", "execvpe": "old", "execlp": "old", "fexecve": "old", "posix_spawnp": "old"}.get(
+        function, "./old"
+    )
     assert the_line_of(run) == f"[WARNING] process N ({starter}): it has started {name}, which is not a 64-bit program and is not traced"
 
 
@@ -549,10 +551,53 @@ def test_a_child_of_32_bits_of_one_that_is_not_followed(xstrace, ways):
 
 def test_a_child_of_32_bits_keeps_the_users_preloads(xstrace, ways):
     """Also of an environment of many variables."""
-    many = {f"V{i}": "v" for i in range(3000)}
+    many = {f"V{i}": "v" for i in range(900)}
     env = {"LD_PRELOAD": "libm.so.6", **many}
     run = xstrace(f"{ITT} --stacks-on-crash", ways, ["execve"], env=env)
     assert (run.status, run.err) == (5, "") and run.out.startswith("2 last libm.so.6\n") and run.out.count("\nV") == len(many)
+
+
+UNREADABLE = r"""
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+extern char **environ;
+int main(int argc, char **argv)
+{
+	char *page = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *ours = NULL;
+	char **last = (char **)(page + 4096) - 1, *words[] = { "old", NULL }, *low[] = { (char *)8, NULL };
+	munmap(page + 4096, 4096);
+	for (char **one = environ; *one; one++)
+		if (!strncmp(*one, "LD_PRELOAD=", 11)) ours = *one;
+	char *cut[] = { ours ? ours : "A=b", page + 4096 - 14, NULL }, *beyond[] = { ours ? ours : "A=b", (char *)last + 8, NULL };
+	memcpy(page + 4096 - 14, "LD_PRELOAD=abc", 14);
+	char **wrong[] = { (char **)8, (char **)((char *)last + 8), (char **)((char *)last + 4), last, low, cut, beyond, (char **)~7ul };
+	for (int i = 0; i < 8; i++) {
+		*last = ours ? ours : "A=b";
+		if (i == 5) memcpy(page + 4096 - 14, "LD_PRELOAD=abc", 14);
+		printf("%d %d", execve(argv[1], words, wrong[i]), errno);
+		printf(" %d", posix_spawn(NULL, argv[1], NULL, NULL, words, wrong[i]));
+		printf(" %d", fexecve(open(argv[1], O_RDONLY), (char **)8, wrong[i]));
+		printf(" %d\n", execve((char *)8, words, wrong[i]));
+	}
+	fflush(stdout);
+	return execve(argv[1], (char **)8, environ) + 8;
+}
+"""
+
+
+def test_what_the_kernel_cannot_read_it_refuses(xstrace, ways):
+    """Not we by a fault: environments, names and arguments that lead nowhere, for programs of both classes."""
+    app = compile_c(xstrace.home / "unreadable", UNREADABLE)
+    for program in ("./old", "/bin/true"):
+        bare, run = xstrace.bare(app, [program]), xstrace(ITT, app, [program])
+        assert (run.status, run.out, run.err) == (bare.status, bare.out, bare.err) and run.out.count("\n") == 8
+        assert bare.status == 7
 
 
 def test_what_cannot_be_executed_fails_as_ever(xstrace, ways):
