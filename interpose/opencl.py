@@ -79,7 +79,11 @@ def body(function, table, target, call, types):
     lines.append(f'\t{assign}{real}{function.call};')
     if work:
         failed = 'ret < 0' if returns == 'cl_int' else '!ret'
-        lines.append(f'\txs_cl_leave(&work, {result}, {failed}, {work.get("bytes", "0")});')
+        # what the application's pointers lead to is looked at when the runtime has accepted them, and not before
+        if 'sizes' in work:
+            lines += [f'\tif (!({failed}))', f'\t\t{work["sizes"]};']
+        bytes_moved = f'{failed} ? 0 : {work["bytes"]}' if 'bytes' in work else '0'
+        lines.append(f'\txs_cl_leave(&work, {result}, {failed}, {bytes_moved});')
     else:
         of_work = 'XS_CALL_FLAG_OF_WORK | ' if name in table['kernels'] else ''
         lines.append(f'\txs_call_end(xs_call_header({table["source"]}, {number}, {of_work}({flags})), {result}, &call);')

@@ -450,8 +450,7 @@ bool xs_cl_enter(struct xs_cl_work *work, cl_command_queue handle, uint32_t func
 	return true;
 }
 
-void xs_cl_kernel(struct xs_cl_work *work, cl_kernel kernel, cl_uint dimensions,
-		  const size_t *global, const size_t *local, cl_event **event)
+void xs_cl_kernel(struct xs_cl_work *work, cl_kernel kernel, cl_event **event)
 {
 	struct xs_cl_kernel *known;
 
@@ -466,6 +465,15 @@ void xs_cl_kernel(struct xs_cl_work *work, cl_kernel kernel, cl_uint dimensions,
 		return;
 	}
 	work->kernel = known;
+}
+
+void xs_cl_launched(struct xs_cl_work *work, cl_kernel kernel, cl_uint dimensions,
+		    const size_t *global, const size_t *local)
+{
+	struct xs_cl_kernel *known = work->kernel;
+
+	if (!work->queue)
+		return;
 	for (cl_uint i = 0; i < 3; i++) {
 		work->launched.global[i] = i < dimensions && global ? global[i] : 1;
 		work->launched.local[i] = i < dimensions && local ? local[i] : local ? 1 : 0;

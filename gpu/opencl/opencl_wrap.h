@@ -46,8 +46,10 @@ extern bool xs_cl_waits;	     /* record for what calls have waited */
 bool xs_cl_enter(struct xs_cl_work *work, cl_command_queue queue, uint32_t function, uint8_t class,
 		 cl_event **event);
 /* *event is given back when the kernel is not to be shown. */
-void xs_cl_kernel(struct xs_cl_work *work, cl_kernel kernel, cl_uint dimensions,
-		  const size_t *global, const size_t *local, cl_event **event);
+void xs_cl_kernel(struct xs_cl_work *work, cl_kernel kernel, cl_event **event);
+/* The call has succeeded: its sizes. */
+void xs_cl_launched(struct xs_cl_work *work, cl_kernel kernel, cl_uint dimensions,
+		    const size_t *global, const size_t *local);
 /* Of a command buffer: what it is called, and a marker ahead of it. */
 void xs_cl_buffer(struct xs_cl_work *work, cl_command_buffer_khr handle, cl_uint wait_count,
 		  const cl_event *waits);
