@@ -109,4 +109,4 @@ def percent_text(ratio):
     if ratio == math.inf:
         return "from nothing"
     percent = (ratio - 1) * 100
-    return f"{percent:+.0f} %" if abs(percent) >= 99.95 else f"{percent:+.1f} %"
+    return f"{percent:+.0f} %" if abs(percent) >= 99.95 else f"{round(percent, 1) + 0.0:+.1f} %"

@@ -159,7 +159,7 @@ def percent(ns, length):
 
 
 def _change(new, length):
-    return "" if new is None else "-" if not length else f"{100 * (new - length) / length:+.1f} %"
+    return "" if new is None else "-" if not length else f"{round(100 * (new - length) / length, 1) + 0.0:+.1f} %"
 
 
 def _table(heads, rows, more=0):
