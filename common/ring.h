@@ -78,8 +78,10 @@ struct xs_ring {
 	_Atomic uint64_t lost_nested;
 	_Atomic uint64_t blocked;    /* times the producer waited for room */
 	_Atomic uint64_t blocked_ns; /* how long, in all */
-	_Atomic uint64_t tail_lost;  /* overwrite: where intact records begin */
-	_Atomic uint32_t tail_tid;   /* overwrite: the thread that those records belong to */
+	/* that the collector's own code took for commands of devices */
+	_Atomic uint64_t commands_ticks;
+	_Atomic uint64_t tail_lost; /* overwrite: where intact records begin */
+	_Atomic uint32_t tail_tid;  /* overwrite: the thread that those records belong to */
 };
 
 /*

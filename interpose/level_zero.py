@@ -68,7 +68,7 @@ def wrapper(function, target, table, call, types):
                   f'\tif (!xs_ze_enter(&work, hCommandList, {number}, XS_WORK_{work["class"]}, &hSignalEvent))',
                   f'\t\treturn {real};', f'\t{show_in}',
                   f'\tif (work.node)\n\t\t{work["setup"]};' if 'setup' in work else '',
-                  f'\tret = {real};', '\tret = xs_ze_leave(&work, ret);',
+                  '\txs_ze_ready(&work);', f'\tret = {real};', '\tret = xs_ze_leave(&work, ret);',
                   '\txs_ze_capture_spread(hCommandList, ret);', f'\t{show_out}' if show_out else '', '\treturn ret;']
     else:
         wanted = ('xs_ze_kernel_calls && ' if of_kernels(name, table) else

@@ -76,6 +76,8 @@ def body(function, table, target, call, types):
     blocking = [argument for argument in function.names if argument.startswith('blocking')] if work else []
     if blocking:
         lines.append(f'\twork.blocking = {blocking[0]};')
+    if work:
+        lines.append('\txs_cl_ready(&work);')
     lines.append(f'\t{assign}{real}{function.call};')
     if work:
         failed = 'ret < 0' if returns == 'cl_int' else '!ret'

@@ -23,6 +23,7 @@ from xstrace.trace import open_trace  # noqa: E402
 
 ITT = "--chrome-itt-logging"
 PAIRED = (ROOT / "tests/apps/paired.c").read_text()
+PAIRED_COMMANDS = (ROOT / "tests/apps/paired_commands.c").read_text()
 SUMMARY = ROOT / "scripts/xstrace-summary"
 MPICC = shutil.which("mpicc.mpich")
 
@@ -128,6 +129,52 @@ def test_functions_of_python_cost_what_they_tell(xstrace, python):
     assert 0 < parsed.costs["function"].inside_ns < parsed.costs["function"].ns < 20_000
 
 
+@pytest.fixture(scope="module")
+def commands(tmp_path_factory):
+    """Compiles tests/apps/paired_commands.c for an API. (program, environment)."""
+    place = tmp_path_factory.mktemp("commands")
+    flags = {
+        "opencl": [ROOT / "tests/apps/cl_app.c", "-l:libOpenCL.so.1"],
+        "level_zero": ["-DPAIRED_ZE", "-l:libze_loader.so.1"],
+    }
+
+    def make(api):
+        path = place / api
+        if not path.exists():
+            compile_c(path, PAIRED_COMMANDS, "-O2", "-D_GNU_SOURCE", "-I", ROOT / "tests/apps", *flags[api])
+        return path, SoftGPU(place, SYNC=1).env if api == "level_zero" else {}
+
+    return make
+
+
+@pytest.mark.parametrize("api, steps", [("opencl", 60), ("level_zero", 300)])
+def test_our_own_work_for_commands_is_what_the_program_takes_longer(xstrace, commands, api, steps):
+    """By the processors' time of all of its threads, and in proportion to the commands."""
+    program, env = commands(api)
+    bare, traced, costs = [], [], []
+
+    def of_one(took):
+        return low([int(ns) for ns in re.findall(r"^step (\d+)$", took.out, re.M)]) / 100
+
+    def cost(count):
+        run = xstrace("--chrome-kernel-logging", program, [count], env=env)
+        raw, parsed = told(run.trace.path)
+        assert raw["events"]["command"]["count"] == 100 * count and parsed.commands_ns == raw["commands_ns"] > 0
+        return of_one(run), raw["commands_ns"] / (100 * count)
+
+    for turn in range(9):  # in turns: a busy machine changes
+        bare.append(of_one(xstrace.bare(program, [steps], env=env)))
+        for count in (steps // 3, steps):
+            took, one = cost(count)
+            traced.append(took)
+            costs.append(one)
+        few, many = min(costs[0::2]), min(costs[1::2])
+        longer = min(traced) - min(bare)
+        if 0.2 * longer < many < 2.5 * longer and many / 3 < few < many * 3:
+            return
+    raise AssertionError((bare, traced, costs))
+
+
 def test_the_start_is_told(xstrace):
     """Of it the part that anybody sees: the launcher's, from its main() on, and joining."""
     bare, traced, told_ns = [], [], []
@@ -174,7 +221,8 @@ def test_counts_are_those_of_the_records(xstrace):
     assert 0 < one.inside_ns < one.ns < 20_000
     assert raw["events_ns"] == pytest.approx(1001 * one.ns, abs=1001 * 0.006 + 1)
     assert raw["drain_cpu_ns"] > 100_000 and 1 << 20 < raw["drain_peak_bytes"] < 1 << 30
-    assert raw["waits"] == 0 == raw["waited_ns"]
+    assert raw["waits"] == 0 == raw["waited_ns"] and "commands_ns" not in raw
+    assert "tracing them" not in "\n".join(summarize(str(run.trace.path)))
 
 
 @pytest.mark.parametrize("options", ["--format perfetto", "--format kineto", "--compress=zstd"])
@@ -192,7 +240,7 @@ def test_waits_for_a_full_ring_are_told_with_their_time(xstrace):
     assert "tracing took" in line and "drain process" in line
 
 
-def test_device_work_is_counted_and_its_cost_not_claimed(xstrace, tmp_path):
+def test_our_own_work_for_commands_is_part_of_what_tracing_took(xstrace, tmp_path):
     run = xstrace(
         "--chrome-call-logging --chrome-kernel-logging -h -d --report-format csv -o rep.csv",
         "ze_matrix",
@@ -206,7 +254,9 @@ def test_device_work_is_counted_and_its_cost_not_claimed(xstrace, tmp_path):
     assert raw["events"]["call"]["count"] == calls
     rows = list(csv.DictReader((xstrace.cwd / next(xstrace.cwd.glob("rep.*.csv")).name).open()))
     (whole,) = [row for row in rows if row["report"] == "process"]
-    assert int(whole["xstrace_ns"]) == raw["events_ns"] + raw["waited_ns"]
+    assert int(whole["xstrace_ns"]) == raw["events_ns"] + raw["waited_ns"] + raw["commands_ns"] == parsed.tracing_ns
+    (line,) = [line for line in summarize(str(run.trace.path)) if line.startswith("devices")]
+    assert re.search(r"; tracing them took [\d.]+ [um]s, measured where it happens$", line)
     timing = [row for row in rows if row["report"] == "host_timing"]
     assert sum(int(row["xstrace_ns"]) for row in timing) == pytest.approx(calls * parsed.costs["call"].ns, rel=0.05)
 
@@ -216,6 +266,7 @@ def test_text_reports_end_with_a_line_of_it(xstrace, tmp_path):
     lines = [line for line in run.err.splitlines() if line.startswith("(Cost of tracing: ")]
     assert len(lines) == 1
     assert re.search(r"events \d+ of kind (mark|call) at [\d.]+ ns", lines[0]) and "of kind command" in lines[0]
+    assert re.search(r"; 12 of kind command, measured where it happens, [\d.]+ [um]s; waits", lines[0])
     assert re.search(r"drain process [\d.]+ \w+ of CPU time, [\d.]+ MiB\)$", lines[0])
 
 
@@ -271,7 +322,7 @@ def test_spoilt_numbers_cost_nothing(tmp_path, number):
     path = tmp_path / "x.json"
     path.write_text(
         '{"traceEvents":[{"ph":"X","cat":"cpu_op","name":"a::b","pid":1,"tid":1,"ts":1,"dur":5}],"otherData":{"overhead":{"events":{"task":{"count":%s,"ns":%s,'
-        '"inside_ns":%s},"\\u001b[2J":{"ns":5}},"events_ns":%s,"waited_ns":%s,"drain_cpu_ns":%s}}}' % ((number,) * 6)
+        '"inside_ns":%s},"\\u001b[2J":{"ns":5}},"events_ns":%s,"waited_ns":%s,"commands_ns":%s,"drain_cpu_ns":%s}}}' % ((number,) * 7)
     )
     done = subprocess.run([SUMMARY, "--subtract-overhead", path], capture_output=True, text=True)
     assert done.returncode in (0, 2) and "Traceback" not in done.stderr and "\x1b" not in done.stdout + done.stderr

@@ -62,7 +62,9 @@ static ze_result_t append(ze_command_list_handle_t handle, uint32_t count,
 	}
 	for (uint32_t i = 0; i < count; i++)
 		xs_ze_batch_list(&batch, lists[i]);
+	xs_ze_batch_ready(&batch);
 	result = call(handle, batch.count, batch.list, next, signal, nwait, wait);
+	xs_ze_batch_called(&batch);
 	if (!result)
 		mark(&batch, immediate, handle);
 	xs_ze_batch_end(&batch, result);
@@ -314,7 +316,9 @@ static ze_result_t append_graph(append_function real, ze_command_list_handle_t h
 	if (slot)
 		(void)xs_ze_append_copies(handle, body, slot);
 	query = begin_query(immediate, &batch, handle, nwait, wait);
+	xs_ze_batch_ready(&batch);
 	result = real(handle, executable, next, signal, nwait, wait);
+	xs_ze_batch_called(&batch);
 	if (query)
 		batch.first->query = xs_ze_query_end(query, handle, true);
 	if (!result)

@@ -298,6 +298,7 @@ static void take_times(ze_event_handle_t event, bool destroyed)
 {
 	_Atomic uint64_t *word = xs_ze_alive() ? xs_ze_event_word(event) : NULL;
 	struct xs_ze_node *node = word ? node_of(event) : NULL;
+	struct xs_own_time time;
 
 	if (!node) {
 		if (word)
@@ -308,10 +309,12 @@ static void take_times(ze_event_handle_t event, bool destroyed)
 		xs_ze_body_event_ends(node, destroyed);
 		return;
 	}
+	xs_own_time_begin(&time);
 	if (!xs_ze_node_finish(node)) {
 		let_finish(node);
 		xs_ze_node_lost(node); /* its command may never have run */
 	}
+	xs_own_time_end(&time);
 }
 
 void xs_ze_event_ends(ze_event_handle_t event)
@@ -358,12 +361,15 @@ void xs_ze_event_seen(ze_event_handle_t event, ze_result_t result, uint64_t bega
 {
 	struct xs_ze_node *node = !result && xs_ze_alive() ? node_of(event) : NULL;
 	struct xs_ze_queue *queue = node ? node->queue : NULL;
+	struct xs_own_time time;
 
 	if (queue) { /* else the others of its list will be found complete later, with the list */
+		xs_own_time_begin(&time);
 		xs_ze_collect(queue);
 		if (xs_recording())
 			(void)xs_ze_node_finish(node); /* it may not be its turn */
 		xs_ze_clock(queue->device);
+		xs_own_time_end(&time);
 	}
 	if (!result && xs_ze_alive())
 		waited(event, began);

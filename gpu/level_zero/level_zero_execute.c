@@ -398,6 +398,7 @@ static struct xs_ze_execution *new_execution(struct xs_ze_queue *queue, struct x
 
 void xs_ze_batch_begin(struct xs_ze_batch *batch, struct xs_ze_queue *queue, uint32_t lists)
 {
+	xs_own_time_begin(&batch->time);
 	batch->list = lists <= XS_ZE_FEW
 			      ? batch->few
 			      : xs_spare_take(&many, 2 * XS_ZE_LISTS * sizeof(*batch->list));
@@ -477,6 +478,16 @@ void xs_ze_batch_list(struct xs_ze_batch *batch, ze_command_list_handle_t handle
 	batch->list[batch->count++] = handle;
 }
 
+void xs_ze_batch_ready(const struct xs_ze_batch *batch)
+{
+	xs_own_time_end(&batch->time);
+}
+
+void xs_ze_batch_called(struct xs_ze_batch *batch)
+{
+	xs_own_time_begin(&batch->time);
+}
+
 void xs_ze_batch_end(struct xs_ze_batch *batch, ze_result_t result)
 {
 	struct xs_ze_submission *submission = batch->submission;
@@ -515,6 +526,7 @@ void xs_ze_batch_end(struct xs_ze_batch *batch, ze_result_t result)
 	xs_ze_submission_drop(submission);
 	xs_ze_collect_executions(queue);
 	xs_ze_clock(queue->device);
+	xs_own_time_end(&batch->time);
 }
 
 static ze_result_t execute(ze_command_queue_handle_t handle, uint32_t count,
@@ -543,8 +555,10 @@ static ze_result_t execute(ze_command_queue_handle_t handle, uint32_t count,
 		submission->failed = !submission->fence && xs_is_sealed();
 		fence = submission->fence ? submission->fence->handle : NULL;
 	}
+	xs_ze_batch_ready(&batch);
 	result =
 		xs_ze.zeCommandQueue.pfnExecuteCommandLists(handle, batch.count, batch.list, fence);
+	xs_ze_batch_called(&batch);
 	if (!result && theirs)
 		xs_ze_fence_submitted(theirs, batch.tick);
 	xs_ze_batch_end(&batch, result);

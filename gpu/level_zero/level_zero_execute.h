@@ -104,6 +104,7 @@ struct xs_ze_batch {
 	struct xs_ze_execution *first, *last;
 	uint64_t tick;
 	uint64_t untimed; /* commands in them whose times cannot be read */
+	struct xs_own_time time;
 	uint32_t count;
 	ze_command_list_handle_t *list; /* theirs, and between them ours */
 	ze_command_list_handle_t few[2 * XS_ZE_FEW];
@@ -117,7 +118,9 @@ void xs_ze_batch_list(struct xs_ze_batch *batch, ze_command_list_handle_t list);
  * nothing.
  */
 struct xs_ze_slot *xs_ze_batch_body(struct xs_ze_batch *batch, struct xs_ze_body *body);
-/* The driver has taken it, or not. */
+/* Directly around the driver's call, if there is a submission; and: it has taken it, or not. */
+void xs_ze_batch_ready(const struct xs_ze_batch *batch);
+void xs_ze_batch_called(struct xs_ze_batch *batch);
 void xs_ze_batch_end(struct xs_ze_batch *batch, ze_result_t result);
 /* An unused one; NULL: there is no memory for it. */
 struct xs_ze_slot *xs_ze_slot_get(struct xs_ze_body *body);

@@ -264,9 +264,11 @@ static void collect_last(struct xs_ze_queue *only, const struct xs_ze_context *c
 	struct xs_ze_queue *first = only ? only : queues_first(), *queue,
 			   *end = only ? only->next : NULL;
 	uint64_t deadline = xs_ze_last_chance();
+	struct xs_own_time time;
 	uint32_t rounds = 0;
 	bool pending;
 
+	xs_own_time_begin(&time);
 	do {
 		pending = false;
 		for (queue = first; queue != end; queue = queue->next)
@@ -279,29 +281,36 @@ static void collect_last(struct xs_ze_queue *only, const struct xs_ze_context *c
 		xs_ze_collect_others(queue);
 		xs_ze_clock(queue->device);
 	}
+	xs_own_time_end(&time);
 }
 
 void xs_ze_list_seen(ze_command_list_handle_t handle, ze_result_t result, uint64_t began)
 {
 	struct xs_ze_list *list = !result && xs_ze_alive() ? xs_ze_list_of(handle) : NULL;
+	struct xs_own_time time;
 
 	if (!list || !list->queue)
 		return;
+	xs_own_time_begin(&time);
 	xs_ze_collect(list->queue);
 	xs_ze_collect_executions(list->queue);
 	xs_waited(XS_SOURCE_LEVEL_ZERO, began, list->queue->serial, XS_WAITED_SUBMITTED, began);
 	xs_ze_clock(list->device);
+	xs_own_time_end(&time);
 }
 
 void xs_ze_queue_seen(ze_command_queue_handle_t handle, ze_result_t result, uint64_t began)
 {
 	struct xs_ze_queue *queue = !result && xs_ze_alive() ? xs_ze_queue_of(handle) : NULL;
+	struct xs_own_time time;
 
 	if (!queue)
 		return;
+	xs_own_time_begin(&time);
 	xs_ze_collect_executions(queue);
 	xs_waited(XS_SOURCE_LEVEL_ZERO, began, queue->serial, XS_WAITED_SUBMITTED, began);
 	xs_ze_clock(queue->device);
+	xs_own_time_end(&time);
 }
 
 void xs_ze_list_ends(ze_command_list_handle_t handle, bool destroyed)

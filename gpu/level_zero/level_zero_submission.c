@@ -159,14 +159,17 @@ void xs_ze_fence_seen(ze_fence_handle_t fence, ze_result_t result, uint64_t bega
 							      : NULL;
 	struct xs_ze_queue *queue = theirs ? theirs->queue : NULL;
 	uint64_t tick = theirs ? atomic_load_explicit(&theirs->tick, memory_order_relaxed) : 0;
+	struct xs_own_time time;
 
 	if (!queue)
 		return;
+	xs_own_time_begin(&time);
 	fence_signalled(queue, fence, true);
 	xs_ze_collect_executions(queue);
 	if (tick)
 		xs_waited(XS_SOURCE_LEVEL_ZERO, began, queue->serial, XS_WAITED_SUBMITTED, tick);
 	xs_ze_clock(queue->device);
+	xs_own_time_end(&time);
 }
 
 void xs_ze_fences_destroy(struct xs_ze_queue *queue)

@@ -361,6 +361,9 @@ bool xs_ze_enter(struct xs_ze_work *work, ze_command_list_handle_t handle, uint3
 	work->paused = !xs_call_enter(&work->call, XS_SOURCE_LEVEL_ZERO, function);
 	if (__builtin_expect(work->paused, 0) && !enter_paused(work, handle))
 		return false;
+	work->time.ring = NULL;
+	if (__builtin_expect(!work->paused, 1))
+		xs_own_time_since(&work->time, work->call.tick);
 	work->function = function;
 	work->handle = handle;
 	work->node = NULL;
@@ -447,6 +450,8 @@ ze_result_t xs_ze_leave(struct xs_ze_work *work, ze_result_t result)
 		return result;
 	}
 	duration = work->paused ? 0 : xs_call_leave(&work->call);
+	if (!work->paused)
+		xs_own_time_since(&work->time, work->call.tick + duration);
 	if (xs_ze_appends && !work->paused)
 		xs_call_write(work->call.tick, duration,
 			      xs_call_header(XS_SOURCE_LEVEL_ZERO, work->function, flags), result);
@@ -461,6 +466,7 @@ ze_result_t xs_ze_leave(struct xs_ze_work *work, ze_result_t result)
 	if (work->signal_after)
 		result = xs_ze.zeCommandList.pfnAppendSignalEvent(work->handle, work->signal_after);
 	keep(work, work->node, duration);
+	xs_own_time_end(&work->time);
 	return result;
 }
 

@@ -9,6 +9,7 @@
 #include "call_values.h"
 #include "level_zero_functions.h"
 #include "level_zero_tables.h"
+#include "own_time.h"
 
 extern struct xs_ze_tables xs_ze; /* the functions below us; NULL: none */
 extern bool xs_ze_calls;	  /* record the calls that are hooked for other reasons too */
@@ -73,6 +74,7 @@ static inline uint8_t xs_ze_failed(ze_result_t result)
 
 struct xs_ze_work {
 	struct xs_call call;
+	struct xs_own_time time;
 	struct xs_ze_node *node; /* NULL: no device times wanted or possible */
 	struct xs_ze_list *list;
 	ze_command_list_handle_t handle;
@@ -87,6 +89,13 @@ struct xs_ze_work {
 /* *event becomes ours where the application has none. False: not recorded. */
 bool xs_ze_enter(struct xs_ze_work *work, ze_command_list_handle_t list, uint32_t function,
 		 uint8_t class, ze_event_handle_t *event);
+/* Directly before the call: what was done since it began is ours. */
+static inline void xs_ze_ready(struct xs_ze_work *work)
+{
+	work->time.tick = work->call.tick; /* it may have begun anew */
+	if (work->node)
+		xs_own_time_end(&work->time);
+}
 /* Returns what the application gets. */
 ze_result_t xs_ze_leave(struct xs_ze_work *work, ze_result_t result);
 /*

@@ -208,11 +208,8 @@ static bool wait_for_harvest(struct node *node)
 	return false;
 }
 
-static void CL_CALLBACK on_complete(cl_event event, cl_int status, void *data)
+static void complete(struct node *node, cl_int status)
 {
-	struct node *node = data;
-
-	(void)event;
 	for (;;) {
 		uint8_t state = NODE_ACTIVE;
 
@@ -226,6 +223,16 @@ static void CL_CALLBACK on_complete(cl_event event, cl_int status, void *data)
 			return;
 	}
 	node_finish(node);
+}
+
+static void CL_CALLBACK on_complete(cl_event event, cl_int status, void *data)
+{
+	struct xs_own_time time;
+
+	(void)event;
+	xs_own_time_begin(&time);
+	complete(data, status);
+	xs_own_time_end(&time);
 }
 
 static void give_back(struct node *node, uint8_t state)
@@ -242,9 +249,11 @@ static void give_back(struct node *node, uint8_t state)
 static void harvest(cl_command_queue queue)
 {
 	uint32_t count = node_count();
+	struct xs_own_time time;
 
 	if (!any_in_flight())
 		return;
+	xs_own_time_begin(&time);
 	for (uint32_t i = 0; i < count; i++) {
 		struct node *node = xs_pool_at(&nodes, i);
 		uint8_t state = NODE_ACTIVE;
@@ -278,6 +287,7 @@ static void harvest(cl_command_queue queue)
 		else
 			node_finish(node);
 	}
+	xs_own_time_end(&time);
 }
 
 /* Is there a command that has not ended, or whose record is not written yet? */
@@ -447,6 +457,7 @@ bool xs_cl_enter(struct xs_cl_work *work, cl_command_queue handle, uint32_t func
 	work->own = NULL;
 	work->event = *event ? *event : &work->own;
 	*event = work->event;
+	xs_own_time_since(&work->time, work->call.tick);
 	return true;
 }
 
@@ -499,28 +510,11 @@ static struct node *take_node(const struct xs_cl_work *work)
 	return node;
 }
 
-void xs_cl_leave(struct xs_cl_work *work, int64_t result, bool failed, uint64_t bytes)
+/* The command is on its way: what is known of it waits in the node until it is complete. */
+static void take_up(struct xs_cl_work *work, struct node *node, uint64_t bytes, uint64_t duration)
 {
-	uint64_t duration = xs_call_leave(&work->call);
 	const struct xs_cl_kernel *kernel = work->kernel;
-	struct node *node;
 
-	if (xs_cl_enqueues)
-		xs_call_write(work->call.tick, duration,
-			      xs_call_header(XS_SOURCE_OPENCL, work->function,
-					     XS_CALL_FLAG_OF_WORK |
-						     (failed ? XS_CALL_FLAG_FAILED : 0)),
-			      result);
-	node = failed ? NULL : take_node(work);
-	if (!node && work->before)
-		(void)xs_cl_target.clReleaseEvent(work->before);
-	if (failed)
-		return;
-	if (!node) {
-		if (work->queue && work->event == &work->own && work->own)
-			(void)xs_cl_target.clReleaseEvent(work->own);
-		return;
-	}
 	node->queue = work->queue;
 	node->sizes = kernel ? work->sizes : NULL;
 	if (kernel && !work->sizes) {
@@ -549,6 +543,33 @@ void xs_cl_leave(struct xs_cl_work *work, int64_t result, bool failed, uint64_t 
 	atomic_store_explicit(&node->state, NODE_ACTIVE, memory_order_release);
 	if (xs_cl_target.clSetEventCallback(node->event, CL_COMPLETE, on_complete, node))
 		node->callback = false; /* harvests will find it */
+}
+
+void xs_cl_leave(struct xs_cl_work *work, int64_t result, bool failed, uint64_t bytes)
+{
+	uint64_t duration = xs_call_leave(&work->call);
+	struct xs_own_time time;
+	struct node *node;
+
+	xs_own_time_since(&time, work->call.tick + duration);
+	if (xs_cl_enqueues)
+		xs_call_write(work->call.tick, duration,
+			      xs_call_header(XS_SOURCE_OPENCL, work->function,
+					     XS_CALL_FLAG_OF_WORK |
+						     (failed ? XS_CALL_FLAG_FAILED : 0)),
+			      result);
+	node = failed ? NULL : take_node(work);
+	if (!node && work->before)
+		(void)xs_cl_target.clReleaseEvent(work->before);
+	if (failed)
+		return;
+	if (!node) {
+		if (work->queue && work->event == &work->own && work->own)
+			(void)xs_cl_target.clReleaseEvent(work->own);
+		return;
+	}
+	take_up(work, node, bytes, duration);
+	xs_own_time_end(&time);
 }
 
 uint64_t xs_cl_region(const size_t *region)

@@ -10,6 +10,7 @@
 
 #include "call_values.h"
 #include "opencl_functions.h"
+#include "own_time.h"
 
 struct xs_cl_queue;
 
@@ -22,6 +23,7 @@ struct xs_cl_sizes {
 /* An enqueue call in flight. */
 struct xs_cl_work {
 	struct xs_call call;
+	struct xs_own_time time;
 	const struct xs_cl_queue *queue; /* NULL: no device times wanted or possible */
 	cl_event *event;		 /* where the runtime stores the event */
 	cl_event own;			 /* used when the application wants none */
@@ -50,6 +52,13 @@ void xs_cl_kernel(struct xs_cl_work *work, cl_kernel kernel, cl_event **event);
 /* The call has succeeded: its sizes. */
 void xs_cl_launched(struct xs_cl_work *work, cl_kernel kernel, cl_uint dimensions,
 		    const size_t *global, const size_t *local);
+/* Directly before the call: what was done since it began is ours. */
+static inline void xs_cl_ready(struct xs_cl_work *work)
+{
+	work->time.tick = work->call.tick; /* it may have begun anew */
+	if (work->queue)
+		xs_own_time_end(&work->time);
+}
 /* Of a command buffer: what it is called, and a marker ahead of it. */
 void xs_cl_buffer(struct xs_cl_work *work, cl_command_buffer_khr handle, cl_uint wait_count,
 		  const cl_event *waits);

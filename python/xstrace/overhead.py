@@ -1,7 +1,7 @@
 """What tracing has cost a program (otherData.overhead, docs/OVERHEAD.md), and times without it.
 
 A slice's cost is that of the events recorded inside it on its own thread, and that part of its own event's cost which
-lies in it. What cannot be placed so stays: waits for a full ring, what an API's runtime does because it is traced, and
+lies in it. What cannot be placed so stays: waits for a full ring, our own work for commands of devices, what an API's runtime does because it is traced, and
 what other ranks or devices were held up.
 """
 
@@ -30,18 +30,24 @@ class Overhead:
 
     costs: {kind: Cost}. events_ns, waited_ns: of the threads of all processes of the trace, drain_cpu_ns: of the drain
     process, which may have served other processes, too; int. drain_peak_bytes: int. start_ns: int, until the processes
-    could record; no slice has it.
+    could record; no slice has it. commands_ns: int, of our own code for commands of devices; 0: not measured.
     """
 
-    def __init__(self, costs, events_ns=0, waited_ns=0, drain_cpu_ns=0, drain_peak_bytes=0, start_ns=0):
+    def __init__(self, costs, events_ns=0, waited_ns=0, drain_cpu_ns=0, drain_peak_bytes=0, start_ns=0, commands_ns=0):
         self.costs = costs
         if "task" in costs:  # older traces know functions of Python only as tasks
             costs.setdefault("function", costs["task"]._replace(count=0))
         self.start_ns = start_ns
+        self.commands_ns = commands_ns
         self.events_ns = events_ns
         self.waited_ns = waited_ns
         self.drain_cpu_ns = drain_cpu_ns
         self.drain_peak_bytes = drain_peak_bytes
+
+    @property
+    def tracing_ns(self):
+        """What of the threads' time is known to be tracing's."""
+        return self.events_ns + self.waited_ns + self.commands_ns
 
     def ns(self, kind):
         """Of one event of a kind; 0.0: none, or not known."""
@@ -81,8 +87,8 @@ def _parse(told):
             ns = _number(row.get("ns"), MOST_NS)
             inside = min(_number(row.get("inside_ns"), MOST_NS), ns)
             costs[kind] = Cost(int(_number(row.get("count"))), float(ns) if "ns" in row else None, float(inside))
-    sums = (int(_number(told.get(name))) for name in ("events_ns", "waited_ns", "drain_cpu_ns", "drain_peak_bytes", "start_ns"))
-    return Overhead(costs, *sums)
+    sums = ("events_ns", "waited_ns", "drain_cpu_ns", "drain_peak_bytes", "start_ns", "commands_ns")
+    return Overhead(costs, **{name: int(_number(told.get(name))) for name in sums})
 
 
 def _together(all_of_them):
@@ -97,9 +103,9 @@ def _together(all_of_them):
                 sum(row.ns * row.count for row in known) / count if known else None,
                 sum(row.inside_ns * row.count for row in known) / count,
             )
-    sums = (sum(getattr(one, name) for one in all_of_them) for name in ("events_ns", "waited_ns", "drain_cpu_ns"))
-    starts = sum(one.start_ns for one in all_of_them)
-    return Overhead(costs, *sums, max(one.drain_peak_bytes for one in all_of_them), starts)
+    added = ("events_ns", "waited_ns", "drain_cpu_ns", "start_ns", "commands_ns")
+    sums = {name: sum(getattr(one, name) for one in all_of_them) for name in added}
+    return Overhead(costs, drain_peak_bytes=max(one.drain_peak_bytes for one in all_of_them), **sums)
 
 
 def kind_of_task(name):

@@ -215,7 +215,8 @@ class Summary:
             "command": self.trace.metadata.get("command"),
             "begin_ns": None if self._first is None else self._first + (self.trace.base_ns or 0),
             "span_ns": None if self._first is None else self._last - self._first,
-            "tracing_ns": overhead.events_ns + overhead.waited_ns if overhead else None,
+            "tracing_ns": overhead.tracing_ns if overhead else None,
+            "commands_ns": overhead.commands_ns if overhead else None,
             "start_ns": overhead.start_ns if overhead else None,
             "drain_cpu_ns": overhead.drain_cpu_ns if overhead else None,
             "subtracted": bool(self.net),
@@ -301,7 +302,7 @@ class Summary:
         overhead = overhead_of(self.trace.other)
         if not overhead:
             return ""
-        taken = f", tracing took {with_unit(overhead.events_ns + overhead.waited_ns, UNITS_NS)}"
+        taken = f", tracing took {with_unit(overhead.tracing_ns, UNITS_NS)}"
         return taken + (", subtracted below" if self.net else f", drain process {with_unit(overhead.drain_cpu_ns, UNITS_NS)}")
 
     def _end_line(self):
@@ -368,7 +369,10 @@ class Summary:
         for _, name, busy in self._devices():
             share = 100 * busy / span if span else 0
             shown.append((name, f"busy {share:.1f} %"))
-        return _listed("devices", shown[:TOP], len(shown), self.width)
+        overhead = overhead_of(self.trace.other)
+        cost = overhead.commands_ns if overhead else 0
+        told = f"; tracing them took {with_unit(cost, UNITS_NS)}, measured where it happens" if cost else ""
+        return _listed("devices", shown[:TOP], len(shown), max(self.width - len(told), self.width // 2)) + told
 
     def _devices(self):
         """(pid, name, ns with work) of each."""

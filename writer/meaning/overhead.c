@@ -5,6 +5,7 @@
 #include "track.h"
 
 #define MOST_COUNTED 0x3fffffffffull /* so that no sum overflows */
+#define MOST_TICKS   0xffffffffffffull
 
 enum row {
 	ROW_MARK,
@@ -85,14 +86,21 @@ struct xs_cost xs_overhead_cost(const struct xs_run *run, enum xs_cost_kind kind
 	return measured_by ? measured_by(kind, run->options, run->use_tsc) : (struct xs_cost){ 0 };
 }
 
-static void count_waits(const struct xs_process *process, struct xs_overhead *ret)
+/* What its threads have measured themselves. */
+static void add_measured(const struct xs_process *process, bool commands, struct xs_overhead *ret)
 {
+	uint64_t ticks = 0, first = process->run->clock.first.tick;
+
 	for (uint32_t i = 0; i < process->track_count; i++) {
 		const struct xs_ring *ring = process->tracks[i]->ring;
 
 		ret->waits += atomic_load_explicit(&ring->blocked, memory_order_relaxed);
 		ret->waited_ns += atomic_load_explicit(&ring->blocked_ns, memory_order_relaxed);
+		ticks += atomic_load_explicit(&ring->commands_ticks, memory_order_relaxed);
 	}
+	if (commands)
+		ret->commands_ns = xs_process_ns(process, first + (ticks & MOST_TICKS)) -
+				   xs_process_ns(process, first);
 }
 
 /* Calls of Python's functions, which the process has counted and measured itself. */
@@ -142,7 +150,7 @@ void xs_overhead_of(const struct xs_process *process, struct xs_overhead *ret)
 		ret->events_ns += (uint64_t)((double)out->count * out->cost.ns);
 		ret->row_count++;
 	}
-	count_waits(process, ret);
+	add_measured(process, counts[ROW_COMMAND], ret);
 	ret->start_ns = process->launch_ns +
 			atomic_load_explicit(&process->file->start_ns, memory_order_relaxed);
 	if (!getrusage(RUSAGE_SELF, &usage))

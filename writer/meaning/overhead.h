@@ -1,7 +1,7 @@
 /*
  * What tracing has cost a process, as far as that is known: its events by what each kind costs on
- * this machine (costs/), the waits of its threads for a full ring, and what the drain process has
- * used.
+ * this machine (costs/), the waits of its threads for a full ring, its work for commands of
+ * devices, and what the drain process has used.
  */
 #ifndef XS_OVERHEAD_H
 #define XS_OVERHEAD_H
@@ -24,8 +24,10 @@ struct xs_overhead {
 	uint64_t events_ns; /* of all threads together: the rows that are measured */
 	uint64_t waited_ns; /* likewise, for room in a ring */
 	uint64_t waits;	    /* how often that was */
-	uint64_t start_ns;  /* until the process could record, as far as it is seen */
-	uint64_t drain_ns;  /* CPU time of the drain process so far, for all processes of the run */
+	/* likewise, that our own code took for commands, where it is measured; 0: nowhere */
+	uint64_t commands_ns;
+	uint64_t start_ns; /* until the process could record, as far as it is seen */
+	uint64_t drain_ns; /* CPU time of the drain process so far, for all processes of the run */
 	uint64_t drain_peak; /* bytes of memory that it had at most */
 };
 

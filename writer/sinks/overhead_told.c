@@ -1,6 +1,7 @@
 #include "overhead_told.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "json.h"
 #include "put.h"
@@ -25,6 +26,8 @@ char *xs_overhead_put_json(char *o, const struct xs_overhead *overhead)
 	o = xs_put_count(o, ",\"start_ns\":", overhead->start_ns);
 	o = xs_put_count(o, ",\"waits\":", overhead->waits);
 	o = xs_put_count(o, ",\"waited_ns\":", overhead->waited_ns);
+	if (overhead->commands_ns)
+		o = xs_put_count(o, ",\"commands_ns\":", overhead->commands_ns);
 	o = xs_put_count(o, ",\"drain_cpu_ns\":", overhead->drain_ns);
 	return xs_put(xs_put_count(o, ",\"drain_peak_bytes\":", overhead->drain_peak), "}");
 }
@@ -44,39 +47,42 @@ static char *put_time(char *o, double ns)
 			   units[i].unit);
 }
 
-static char *put_rows(char *o, const struct xs_overhead *overhead, bool measured)
-{
-	bool first = true;
+/* How a row is told: with the cost of one, with that of all, or without any. */
+enum told { BY_ONE, TOGETHER, WITHOUT };
 
+static enum told told_as(const struct xs_overhead *overhead, const struct xs_overhead_row *row)
+{
+	if (row->measured)
+		return BY_ONE;
+	return overhead->commands_ns && !strcmp(row->kind, "command") ? TOGETHER : WITHOUT;
+}
+
+/* `lead` goes in front of the first. */
+static char *put_rows(char *o, const struct xs_overhead *overhead, enum told told, const char *lead)
+{
 	for (uint32_t i = 0; i < overhead->row_count; i++) {
 		const struct xs_overhead_row *row = &overhead->rows[i];
 
-		if (row->measured != measured)
+		if (told_as(overhead, row) != told)
 			continue;
-		o += sprintf(o, "%s%llu of kind %s", first ? "" : ", ", (ull)row->count, row->kind);
-		if (measured)
+		o += sprintf(o, "%s%llu of kind %s", lead, (ull)row->count, row->kind);
+		if (told == BY_ONE)
 			o = put_time(xs_put(o, " at "), row->cost.ns);
-		first = false;
+		else if (told == TOGETHER)
+			o = put_time(xs_put(o, ", measured where it happens, "),
+				     (double)overhead->commands_ns);
+		lead = ", ";
 	}
 	return o;
-}
-
-static bool has(const struct xs_overhead *overhead, bool measured)
-{
-	for (uint32_t i = 0; i < overhead->row_count; i++)
-		if (overhead->rows[i].measured == measured)
-			return true;
-	return false;
 }
 
 char *xs_overhead_put_text(char *o, const struct xs_overhead *overhead)
 {
 	o = put_time(xs_put(o, "(Cost of tracing: "), (double)overhead->events_ns);
 	o = xs_put(o, " of the process's own time, estimated");
-	if (has(overhead, true))
-		o = put_rows(xs_put(o, ": events "), overhead, true);
-	if (has(overhead, false))
-		o = put_rows(xs_put(o, "; without "), overhead, false);
+	o = put_rows(o, overhead, BY_ONE, ": events ");
+	o = put_rows(o, overhead, TOGETHER, "; ");
+	o = put_rows(o, overhead, WITHOUT, "; without ");
 	o = put_time(xs_put(o, "; waits for a full ring "), (double)overhead->waited_ns);
 	o = put_time(xs_put(o, "; start "), (double)overhead->start_ns);
 	o = put_time(xs_put(o, "; drain process "), (double)overhead->drain_ns);

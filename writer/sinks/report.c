@@ -320,7 +320,8 @@ static size_t put_tail(char *tail, const struct xs_process *process, const struc
 	xs_row_begin(&row, "process", NULL);
 	xs_row_number(&row, XS_COL_PID, (uint64_t)process->pid);
 	xs_row_number(&row, XS_COL_RUN_TIME, process->host_ns);
-	xs_row_number(&row, XS_COL_OVERHEAD, overhead.events_ns + overhead.waited_ns);
+	xs_row_number(&row, XS_COL_OVERHEAD,
+		      overhead.events_ns + overhead.waited_ns + overhead.commands_ns);
 	xs_row_number(&row, XS_COL_DRAIN, overhead.drain_ns);
 	xs_row_text(&row, XS_COL_COMM, process->comm, strlen(process->comm));
 	xs_row_text(&row, XS_COL_HOST, run->host, strlen(run->host));

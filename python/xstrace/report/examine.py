@@ -95,7 +95,10 @@ def _cost(connection):
                 events = {kind: {"count": one.count, "ns": one.ns} for kind, one in told.costs.items()}
                 return {
                     "events": events,
-                    **{key: getattr(told, key) for key in ("events_ns", "waited_ns", "start_ns", "drain_cpu_ns", "drain_peak_bytes")},
+                    **{
+                        key: getattr(told, key)
+                        for key in ("events_ns", "waited_ns", "commands_ns", "start_ns", "drain_cpu_ns", "drain_peak_bytes")
+                    },
                 }
     return None
 

@@ -526,10 +526,11 @@ def _overhead(data):
             total[0] += row["count"]
             total[1] += row["count"] * (row["ns"] or 0)
     whole = sum(row["span"] for row in data["processes"])
-    sums = {key: sum(one[key] for one in told) for key in ("events_ns", "waited_ns", "start_ns", "drain_cpu_ns")}
+    sums = {key: sum(one[key] for one in told) for key in ("events_ns", "waited_ns", "commands_ns", "start_ns", "drain_cpu_ns")}
     intro = (
         f"<p>Recording took {words.time(sums['events_ns'])} of the threads' time ({words.share(sums['events_ns'] / max(whole, 1))} of the processes' times together), "
-        f"waits for a full ring {words.time(sums['waited_ns'])}, the start of tracing {words.time(sums['start_ns'])}; the drain process used {words.time(sums['drain_cpu_ns'])} of a processor. "
+        + (f"work for commands, measured where it happens, {words.time(sums['commands_ns'])}, " if sums["commands_ns"] else "")
+        + f"waits for a full ring {words.time(sums['waited_ns'])}, the start of tracing {words.time(sums['start_ns'])}; the drain process used {words.time(sums['drain_cpu_ns'])} of a processor. "
         + (
             "Steps and the tables of calls and tasks are without the first; gaps, findings and devices are as traced."
             if data["subtracted"]
