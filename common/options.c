@@ -36,8 +36,11 @@
 	{ letter, name,	  XS_OPT_MAYBE_TEXT, AT(field), argument, otherwise, 0, ROOM(field), NULL, \
 	  help,	  XS_LAST }
 /* Given more than once they add up; room is left for what the launcher makes of them. */
-#define TEXTS(letter, name, field, argument, adds, help) \
-	{ letter, name, XS_OPT_TEXT, AT(field), argument, NULL, 0, XS_NAMES_MAX, NULL, help, adds }
+#define TEXTS(letter, name, field, argument, adds, help)                          \
+	{                                                                         \
+		letter,		 name, XS_OPT_TEXT, AT(field), argument, NULL, 0, \
+		ROOM(field) - 1, NULL, help,	    adds                          \
+	}
 /* Text of a syntax: `syntax` says what it takes when `valid` does not like it. */
 #define CHECKED(letter, name, field, argument, valid, syntax, help)         \
 	{ letter, name,	       XS_OPT_CHECKED, AT(field), argument, syntax, \

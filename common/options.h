@@ -15,6 +15,7 @@
 
 #define XS_PATH_MAX  1024
 #define XS_NAMES_MAX 16384
+#define XS_CALLS_MAX 1024
 
 /* Exit statuses of env(1) and its like. */
 enum { XS_EXIT_SELF = 125, XS_EXIT_NOT_RUNNABLE = 126, XS_EXIT_NOT_FOUND = 127 };
@@ -107,7 +108,8 @@ struct xs_options {
 	 * with its NUL, and an empty one behind the last
 	 */
 	char include_kernels[XS_NAMES_MAX + 1], exclude_kernels[XS_NAMES_MAX + 1];
-	char exclude_calls[XS_NAMES_MAX + 1]; /* likewise */
+	/* likewise; small, as an application starts with the launcher's RLIMIT_DATA */
+	char exclude_calls[XS_CALLS_MAX + 1];
 	/* paths, likewise */
 	char include_kernels_files[XS_NAMES_MAX + 1], exclude_kernels_files[XS_NAMES_MAX + 1];
 };

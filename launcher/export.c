@@ -192,7 +192,7 @@ static int write_file(const struct target *target, const char *spec)
  * not read.
  */
 struct reader {
-	int fd; /* -1: nobody */
+	int fd;
 	uint64_t deadline;
 	size_t got;
 	char request[REQUEST + 1];
@@ -200,15 +200,17 @@ struct reader {
 	size_t length, sent;
 };
 
-static struct reader readers[READERS];
+/* NULL: nobody. Made as they come: an application starts with the launcher's RLIMIT_DATA. */
+static struct reader *readers[READERS];
 
-static void end(struct reader *reader)
+static void end(struct reader **place)
 {
-	if (reader->fd >= 0)
-		(void)close(reader->fd);
-	free(reader->answer);
-	reader->fd = -1;
-	reader->answer = NULL;
+	if (!*place)
+		return;
+	(void)close((*place)->fd);
+	free((*place)->answer);
+	free(*place);
+	*place = NULL;
 }
 
 static void answer(struct reader *reader, const char *status, const char *text, size_t length)
@@ -302,38 +304,45 @@ static bool tell_more(struct reader *reader)
 static void take(const struct target *target, uint64_t now)
 {
 	int fd = accept4(target->socket, NULL, NULL, SOCK_CLOEXEC);
-	struct reader *place = &readers[0];
+	struct reader **place = &readers[0];
 
 	if (fd < 0) {
 		/* no descriptor is left, and the reader waits on */
 		(void)poll(NULL, 0, errno == EAGAIN ? 0 : 100);
 		return;
 	}
-	for (unsigned i = 0; i < READERS && place->fd >= 0; i++)
-		if (readers[i].fd < 0 || readers[i].deadline < place->deadline)
+	for (unsigned i = 0; i < READERS && *place; i++)
+		if (!readers[i] || readers[i]->deadline < (*place)->deadline)
 			place = &readers[i];
 	end(place);
-	*place = (struct reader){ .fd = fd, .deadline = now + REQUEST_MS * 1000000ull };
+	*place = calloc(1, sizeof(**place));
+	if (!*place) {
+		(void)close(fd);
+		return;
+	}
+	(*place)->fd = fd;
+	(*place)->deadline = now + REQUEST_MS * 1000000ull;
 }
 
 /* How long nothing has to be done, ms. */
 static int patience(uint64_t now, uint64_t next)
 {
 	for (unsigned i = 0; i < READERS; i++)
-		if (readers[i].fd >= 0 && readers[i].deadline < next)
-			next = readers[i].deadline;
+		if (readers[i] && readers[i]->deadline < next)
+			next = readers[i]->deadline;
 	return next > now ? (int)((next - now) / 1000000) + 1 : 0;
 }
 
 /* What one of them has waited for, or its time is over. */
-static void go_on(const struct target *target, struct reader *reader, bool ready, uint64_t now)
+static void go_on(const struct target *target, struct reader **place, bool ready, uint64_t now)
 {
+	struct reader *reader = *place;
 	bool stays = ready || now < reader->deadline;
 
 	if (ready)
 		stays = reader->answer ? tell_more(reader) : hear(target, reader);
 	if (!stays)
-		end(reader);
+		end(place);
 }
 
 static void serve(const struct target *target)
@@ -342,16 +351,16 @@ static void serve(const struct target *target)
 
 	while (!ended) {
 		struct pollfd fds[READERS + 1] = { { target->socket, POLLIN, 0 } };
-		struct reader *waiting[READERS + 1];
+		struct reader **waiting[READERS + 1];
 		nfds_t count = 1; /* with a low limit of descriptors poll() takes no more */
 
 		for (unsigned i = 0; i < READERS; i++) {
-			if (readers[i].fd < 0)
+			if (!readers[i])
 				continue;
 			waiting[count] = &readers[i];
-			fds[count++] =
-				(struct pollfd){ readers[i].fd,
-						 (short)(readers[i].answer ? POLLOUT : POLLIN), 0 };
+			fds[count++] = (struct pollfd){
+				readers[i]->fd, (short)(readers[i]->answer ? POLLOUT : POLLIN), 0
+			};
 		}
 		if (poll(fds, count, patience(now, next)) < 0)
 			continue;
@@ -373,8 +382,6 @@ static int run(const struct target *target, const char *spec)
 {
 	int failed = 0;
 
-	for (unsigned i = 0; i < READERS; i++)
-		readers[i].fd = -1;
 	if (target->socket >= 0)
 		serve(target);
 	while (!ended && !failed) {

@@ -738,6 +738,9 @@ def test_excluded_calls_of_no_function(xstrace):
     result = xs("--exclude-calls", " , ", "echo", "started", cwd=xstrace.cwd)
     assert (result.returncode, result.stdout) == (125, "")
     assert result.stderr == "xstrace: --exclude-calls names no function\n"
+    result = xs("--exclude-calls", "x" * 1024, "echo", "started", cwd=xstrace.cwd)
+    assert (result.returncode, result.stdout, result.stderr.count("\n")) == (125, "", 1) and "--exclude-calls" in result.stderr
+    assert xstrace("--chrome-itt-logging --exclude-calls " + "x" * 1023, "itt_tasks", [1]).status == 0
 
 
 def test_kernel_files_that_cannot_be_read(xstrace):

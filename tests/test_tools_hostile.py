@@ -264,7 +264,7 @@ def test_every_command_is_begun_and_ended_in_one_way():
 def test_ctrl_c_while_a_command_is_loaded():
     """From the first line of ours on it ends the command without a word: the modules are loaded later. (Before that it is Python that starts.)"""
     entries = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
-    assert len(entries) == 7
+    assert len(entries) == 10
     for name, entry in entries.items():
         module, function = entry.split(":")
         assert module == "xstrace.commands" and callable(getattr(importlib.import_module(module), function)), name
