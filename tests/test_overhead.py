@@ -168,9 +168,10 @@ def test_our_own_work_for_commands_is_what_the_program_takes_longer(xstrace, com
             took, one = cost(count)
             traced.append(took)
             costs.append(one)
-        few, many = min(costs[0::2]), min(costs[1::2])
-        longer = min(traced) - min(bare)
-        if 0.2 * longer < many < 2.5 * longer and many / 3 < few < many * 3:
+        few, many = costs[-2:]
+        # of this turn, or of the quietest ones: how a runtime's own threads meet is another matter in each run
+        longer = traced[-1] - bare[-1], min(traced) - min(bare)
+        if many / 3 < few < many * 3 and any(0.2 * ns < many < 2.5 * ns for ns in longer):
             return
     raise AssertionError((bare, traced, costs))
 
@@ -222,7 +223,7 @@ def test_counts_are_those_of_the_records(xstrace):
     assert raw["events_ns"] == pytest.approx(1001 * one.ns, abs=1001 * 0.006 + 1)
     assert raw["drain_cpu_ns"] > 100_000 and 1 << 20 < raw["drain_peak_bytes"] < 1 << 30
     assert raw["waits"] == 0 == raw["waited_ns"] and "commands_ns" not in raw
-    assert "tracing them" not in "\n".join(summarize(str(run.trace.path)))
+    assert "tracing commands" not in "\n".join(summarize(str(run.trace.path)))
 
 
 @pytest.mark.parametrize("options", ["--format perfetto", "--format kineto", "--compress=zstd"])
@@ -256,7 +257,7 @@ def test_our_own_work_for_commands_is_part_of_what_tracing_took(xstrace, tmp_pat
     (whole,) = [row for row in rows if row["report"] == "process"]
     assert int(whole["xstrace_ns"]) == raw["events_ns"] + raw["waited_ns"] + raw["commands_ns"] == parsed.tracing_ns
     (line,) = [line for line in summarize(str(run.trace.path)) if line.startswith("devices")]
-    assert re.search(r"; tracing them took [\d.]+ [um]s, measured where it happens$", line)
+    assert re.search(r"; tracing commands took [\d.]+ [um]s$", line)
     timing = [row for row in rows if row["report"] == "host_timing"]
     assert sum(int(row["xstrace_ns"]) for row in timing) == pytest.approx(calls * parsed.costs["call"].ns, rel=0.05)
 
@@ -266,7 +267,7 @@ def test_text_reports_end_with_a_line_of_it(xstrace, tmp_path):
     lines = [line for line in run.err.splitlines() if line.startswith("(Cost of tracing: ")]
     assert len(lines) == 1
     assert re.search(r"events \d+ of kind (mark|call) at [\d.]+ ns", lines[0]) and "of kind command" in lines[0]
-    assert re.search(r"; 12 of kind command, measured where it happens, [\d.]+ [um]s; waits", lines[0])
+    assert re.search(r"; 12 of kind command, measured where it happens, [\d.]+ [um]s;", lines[0])
     assert re.search(r"drain process [\d.]+ \w+ of CPU time, [\d.]+ MiB\)$", lines[0])
 
 

@@ -371,7 +371,7 @@ class Summary:
             shown.append((name, f"busy {share:.1f} %"))
         overhead = overhead_of(self.trace.other)
         cost = overhead.commands_ns if overhead else 0
-        told = f"; tracing them took {with_unit(cost, UNITS_NS)}, measured where it happens" if cost else ""
+        told = f"; tracing commands took {with_unit(cost, UNITS_NS)}" if cost else ""
         return _listed("devices", shown[:TOP], len(shown), max(self.width - len(told), self.width // 2)) + told
 
     def _devices(self):
