@@ -432,8 +432,10 @@ static int jump(unsigned count, const char *where)
 	sigaltstack(&signal_stack, NULL);
 	/* a jump out of ittnotify's own first steps would be its end */
 	finished_task(domain, task);
-	every_microseconds(97, jumps_away, !strcmp(where, "sigstack") ? SA_ONSTACK : 0);
-	if (sigsetjmp(away, 1) && deep)
+	/* the first one may come at once, and has somewhere to jump to */
+	if (!sigsetjmp(away, 1))
+		every_microseconds(97, jumps_away, !strcmp(where, "sigstack") ? SA_ONSTACK : 0);
+	else if (deep)
 		deeper();
 	if (jumps < count)
 		traces();
