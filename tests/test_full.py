@@ -98,9 +98,7 @@ def test_drop_does_not_mix_up_threads(xstrace):
 @pytest.mark.parametrize("end", ["exit", "kill"])
 def test_overwrite_keeps_the_newest(xstrace, end):
     path = xstrace.home / "truth"
-    run = xstrace.start(
-        f"{SMALL} --on-full overwrite", "itt_stress", [path, 2, 100, int(end == "exit")]
-    )
+    run = xstrace.start(f"{SMALL} --on-full overwrite", "itt_stress", [path, 2, 100, int(end == "exit")])
     app = run.child("itt_stress")
     run.wait_for_output()
     if end == "kill":
@@ -113,8 +111,9 @@ def test_overwrite_keeps_the_newest(xstrace, end):
         tasks = [s for s in threads[tid] if s.name.startswith("stress")]
         numbers = [int(s.name.removeprefix("stress::t")) for s in tasks]
         assert RECORDS * 3 // 8 < len(tasks) <= RECORDS // 2 + 1
-        last = (begun if tasks[-1].unfinished else finished) - 1
-        assert numbers == [(last - i) % 16 for i in reversed(range(len(tasks)))]
+        # one that was killed may have ended its last task, and not counted it yet
+        possible = {begun - 1} if tasks[-1].unfinished else {begun - 1, finished - 1}
+        assert numbers in [[(last - i) % 16 for i in reversed(range(len(tasks)))] for last in possible]
         stats = next(t for t in other["threads"] if t["tid"] == tid)
         assert 2 * finished <= stats["records"] + stats["lost"] <= 2 * begun
     assert other["lost"] > 0 and losses(run) == 1
@@ -125,9 +124,7 @@ def test_overwrite_when_it_all_fits(xstrace):
     assert run.trace.other["lost"] == 0 and not losses(run)
 
 
-@pytest.mark.parametrize(
-    "size", ["65536", "64K", "100000", "3M", "--chrome-event-buffer-size 5000"]
-)
+@pytest.mark.parametrize("size", ["65536", "64K", "100000", "3M", "--chrome-event-buffer-size 5000"])
 def test_sizes_of_rings(xstrace, size):
     option = size if size.startswith("--") else f"--ring-size {size}"
     run = xstrace(f"{ITT} {option}", "itt_tasks", [20000]).check_expected()
@@ -158,9 +155,7 @@ def test_full_disk(xstrace, size, compress):
     with mounted(xstrace.cwd, f"size={size}"):
         run = xstrace(f"{ITT} {compress}", "itt_tasks", [100000])
         # a first frame (1 MiB of JSON) or the blocks that the end needs may be more than there is
-        check_full_disk(
-            run, "No space left", 1 if size in ("100k", "300k", "1m") and not compress else 0
-        )
+        check_full_disk(run, "No space left", 1 if size in ("100k", "300k", "1m") and not compress else 0)
         assert run.trace_files
 
 
@@ -205,9 +200,7 @@ def test_few_descriptors(xstrace, hard):
         limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
         resource.setrlimit(resource.RLIMIT_NOFILE, (16, 16 if hard else limit))
 
-    script = (
-        f"for i in $(seq 30); do {APPS}/itt_tasks 3 --hold & done; sleep 0.5; kill $(jobs -p); wait"
-    )
+    script = f"for i in $(seq 30); do {APPS}/itt_tasks 3 --hold & done; sleep 0.5; kill $(jobs -p); wait"
     run = xstrace(ITT, "bash", ["-c", script], preexec_fn=prepare)
     assert run.status in (0, 143) and "cannot" not in run.err
     assert len(run.traces) == 30 or (hard and sum("xstrace: " in line for line in run.said) == 1)
@@ -327,9 +320,7 @@ def test_a_ring_that_dev_shm_does_not_hold(xstrace):
     with mounted("/dev/shm", "size=64m"):
         run = xstrace(f"{ITT} --ring-size 1G", "itt_tasks", [10000, 2])
         assert (run.status, run.err) == (0, "")
-        assert not run.traces or run.trace.other["events"] + run.trace.other["lost"] == 2 * total(
-            run
-        )
+        assert not run.traces or run.trace.other["events"] + run.trace.other["lost"] == 2 * total(run)
         assert run.traces or losses(run)
 
 
@@ -343,9 +334,7 @@ def test_huge_rings(xstrace):
 def test_dev_shm_that_fills_up_in_the_middle(xstrace):
     """By others: what we have must be enough."""
     with mounted("/dev/shm", "size=64m"):
-        run = xstrace.start(
-            f"{ITT} --ring-size 1M", "itt_stress", [xstrace.home / "truth", 4, 20000, 1]
-        )
+        run = xstrace.start(f"{ITT} --ring-size 1M", "itt_stress", [xstrace.home / "truth", 4, 20000, 1])
         run.wait_for_output()
         subprocess.run("cat /dev/zero > /dev/shm/junk", shell=True, stderr=subprocess.DEVNULL)
         run.finish()
