@@ -353,34 +353,26 @@ static void gather(char **argv, const char *first, size_t n, va_list list)
 		argv[i] = va_arg(list, char *);
 }
 
+/* All of them in an array on the caller's stack; `list` goes on behind them. */
+#define GATHER(argv, first, list)                   \
+	va_list list, again;                        \
+	va_start(list, first);                      \
+	va_copy(again, list);                       \
+	const size_t argument_count = count(again); \
+	va_end(again);                              \
+	char *argv[argument_count + 1];             \
+	gather(argv, first, argument_count, list)
+
 EXPORT int execl(const char *path, const char *first, ...)
 {
-	va_list list, again;
-	size_t n;
-
-	va_start(list, first);
-	va_copy(again, list);
-	n = count(again);
-	va_end(again);
-	char *argv[n + 1];
-
-	gather(argv, first, n, list);
+	GATHER(argv, first, list);
 	va_end(list);
 	return execve(path, argv, environ);
 }
 
 EXPORT int execlp(const char *name, const char *first, ...)
 {
-	va_list list, again;
-	size_t n;
-
-	va_start(list, first);
-	va_copy(again, list);
-	n = count(again);
-	va_end(again);
-	char *argv[n + 1];
-
-	gather(argv, first, n, list);
+	GATHER(argv, first, list);
 	va_end(list);
 	return execvpe(name, argv, environ);
 }
@@ -388,16 +380,8 @@ EXPORT int execlp(const char *name, const char *first, ...)
 EXPORT int execle(const char *path, const char *first, ...)
 {
 	char *const *environment;
-	va_list list, again;
-	size_t n;
 
-	va_start(list, first);
-	va_copy(again, list);
-	n = count(again);
-	va_end(again);
-	char *argv[n + 1];
-
-	gather(argv, first, n, list);
+	GATHER(argv, first, list);
 	environment = va_arg(list, char *const *);
 	va_end(list);
 	return execve(path, argv, environment);

@@ -5,67 +5,20 @@ Loading takes some tens of milliseconds. Ctrl-C ends the command then as it ends
 
 from __future__ import annotations
 
+import importlib
 import signal
+from collections.abc import Callable
 
 if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def analyze() -> int:
-    from .analyze import main
+def _later(module: str) -> Callable[[], int]:
+    def command() -> int:
+        return importlib.import_module(f".{module}", __package__).main()
 
-    return main()
-
-
-def check() -> int:
-    from .check import main
-
-    return main()
+    return command
 
 
-def diff() -> int:
-    from .diff import main
-
-    return main()
-
-
-def opener() -> int:
-    from .opener import main
-
-    return main()
-
-
-def path() -> int:
-    from .path import main
-
-    return main()
-
-
-def query() -> int:
-    from .query import main
-
-    return main()
-
-
-def report() -> int:
-    from .report import main
-
-    return main()
-
-
-def roofline() -> int:
-    from .roofline import main
-
-    return main()
-
-
-def summary() -> int:
-    from .summary import main
-
-    return main()
-
-
-def view() -> int:
-    from .view import main
-
-    return main()
+analyze, check, diff, opener, path = map(_later, ("analyze", "check", "diff", "opener", "path"))
+query, report, roofline, summary, view = map(_later, ("query", "report", "roofline", "summary", "view"))
