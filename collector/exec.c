@@ -234,17 +234,24 @@ static char *const *changed(char *const *given, struct need need, char **copy, c
 	return copy;
 }
 
-/* Of a child that is forked and has not joined it is the parent's. */
+/*
+ * Of a child that is forked and has not joined it is the parent's, and may be no part of the child
+ * (MADV_DONTFORK).
+ */
 static void tell(const char *name)
 {
 	struct xs_process_file *file = xs_self.process;
 	const uint32_t bit = 1u << XS_UNSEEN_CLASS;
-	uintptr_t page = NOWHERE;
+	uintptr_t its = NOWHERE, page = NOWHERE;
 
-	if (file && !(atomic_fetch_or_explicit(&file->unseen, bit, memory_order_relaxed) & bit))
-		for (size_t i = 0;
-		     i < sizeof(file->other_class) - 1 && is_there(&page, name + i) && name[i]; i++)
-			file->other_class[i] = name[i];
+	if (!file || !is_there(&its, &file->unseen) || !is_there(&its, file->other_class) ||
+	    !is_there(&its, file->other_class + sizeof(file->other_class) - 1))
+		return;
+	if (atomic_fetch_or_explicit(&file->unseen, bit, memory_order_relaxed) & bit)
+		return;
+	for (size_t i = 0;
+	     i < sizeof(file->other_class) - 1 && is_there(&page, name + i) && name[i]; i++)
+		file->other_class[i] = name[i];
 }
 
 /* ---- functions ---- */

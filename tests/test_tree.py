@@ -543,6 +543,37 @@ def test_a_child_of_32_bits(xstrace, ways, function, how):
     assert the_line_of(run) == f"[WARNING] process N ({starter}): it has started {name}, which is not a 64-bit program and is not traced"
 
 
+DONTFORK = r"""
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+	FILE *maps = fopen("/proc/self/maps", "r");
+	unsigned long begin, end;
+	char line[4096], rights[8];
+	int status;
+	while (fgets(line, sizeof(line), maps))
+		if (sscanf(line, "%lx-%lx %7s", &begin, &end, rights) == 3 && rights[3] == 's')
+			madvise((void *)begin, end - begin, MADV_DONTFORK);
+	fclose(maps);
+	if (!fork()) {
+		execl(argv[1], "old", "last", NULL);
+		_exit(99);
+	}
+	wait(&status);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 98;
+}
+"""
+
+
+def test_a_child_of_32_bits_without_our_mappings(xstrace, ways):
+    """There is nowhere to tell of it: its program runs all the same, and its loader has nothing to complain of."""
+    run = xstrace(ITT, compile_c(xstrace.home / "dontfork", DONTFORK), ["./old"])
+    assert (run.status, run.err) == (5, "") and run.out.startswith("2 last none\n")
+
+
 def test_a_child_of_32_bits_of_one_that_is_not_followed(xstrace, ways):
     """Nobody tells of it, and its loader has nothing to complain of either."""
     run = xstrace(f"{ITT} --follow-child-process 0", "sh", ["-c", f"{ways} execve; {ways} system"])
