@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from conftest import APPS, NOBODY, XSTRACE, alive, copy_build, expected_lines, root_only, wait_until
+from conftest import APPS, NOBODY, ROOT, XSTRACE, alive, copy_build, expected_lines, root_only, wait_until
 
 ITT = "--chrome-itt-logging"
 CALL = "--chrome-call-logging"
@@ -729,6 +729,11 @@ def test_excluded_calls(xstrace):
     assert {s.base for s in run.trace.device if "global" in s.args} == {"multiply", "reduce"}
     text = "".join(path.read_text() for path in run.cwd.glob("log.*"))
     assert "clEnqueueReadBuffer" in text and "NDRange" not in text and "clSetKernelArg" not in text
+    excluded = run.trace.other["excluded_calls"]
+    whole = xstrace(options.split(), "gemm", [64, 3]).trace
+    assert len(whole.calls) == len(run.trace.calls) + excluded and excluded and "excluded_calls" not in whole.other
+    told = subprocess.run([ROOT / "scripts/xstrace-summary", run.trace_files[0]], capture_output=True, text=True, check=True).stdout
+    assert f"nothing lost, without {excluded} calls of --exclude-calls" in told
     # where arrows begin and end is never left out
     run = xstrace([KERNEL, "--exclude-calls", "NDRange"], "gemm", ["--expected", 64, 3])
     assert kernels(run) == "multiply reduce"

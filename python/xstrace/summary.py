@@ -330,6 +330,8 @@ class Summary:
         if "lost" in other and not other["lost"] and not missing:
             parts.append("nothing lost")
         parts += missing
+        if other.get("excluded_calls"):
+            parts.append(f"without {_grouped(other['excluded_calls'])} calls of --exclude-calls")
         threads = other.get("threads")
         for thread in threads if type(threads) is list else ():
             if type(thread) is dict and thread.get("in_call"):

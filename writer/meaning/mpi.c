@@ -462,6 +462,8 @@ static void read_call(struct xs_track *track, const struct xs_mpi_record *record
 	}
 	if (xs_call_wanted(process->run, &record->event))
 		XS_TELL_SINKS(process, mpi_call, track, &call);
+	else
+		process->excluded++;
 	if (track->started)
 		track->started->count = 0;
 	if (names_request && call.words == 1u << XS_MPI_REQUEST &&

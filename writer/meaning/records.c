@@ -133,6 +133,7 @@ static void read_call(struct xs_track *track, const struct xs_event *event, uint
 	track->call_tick = call.unfinished || !wanted ? 0 : event->tick;
 	track->call_start = call.start;
 	track->call_end = track->last_ns = call.end;
+	process->excluded += !wanted;
 	if (wanted)
 		XS_TELL_SINKS(process, call, track, &call);
 	if (call.callers)

@@ -120,6 +120,7 @@ struct xs_process {
 	uint64_t events, lost, untimed, unmeasured, unsampled, unmatched, corrupt, threads_omitted;
 	/* left out: what the program or a driver has told of their times cannot be */
 	uint64_t impossible;
+	uint64_t excluded;		  /* calls, by --exclude-calls */
 	uint64_t kinds[XS_KINDS_COUNTED]; /* records by kind; of tasks XS_BEGIN counts both */
 	/* at the end: on their way to a device or back; MPI's, started and not complete */
 	uint64_t open_commands, open_requests;

@@ -422,6 +422,8 @@ static char *put_tail(char *o, struct xs_process *process, enum xs_end end, int 
 		o = xs_put_count(o, ",\"open_requests\":", process->open_requests);
 	if (process->unmatched)
 		o = xs_put_count(o, ",\"unmatched_ends\":", process->unmatched);
+	if (process->excluded)
+		o = xs_put_count(o, ",\"excluded_calls\":", process->excluded);
 	o = put_omitted(o, process);
 	if (process->corrupt)
 		o = xs_put_count(o, ",\"corrupt_rings\":", process->corrupt);
