@@ -363,7 +363,7 @@ int xs_run_application(struct xs_launch *launch, char *drain_path, const char *p
 	}
 	xs_sampler_end(launch);
 	wait_for_trace(launch, drain, app, status);
-	(void)set_mask(old, NULL);
+	/* signals stay blocked: one that comes now would have ended nobody without us */
 	return app < 0 ? app : status;
 alone:
 	/* RLIMIT_NPROC: it may be just enough for the application, in our place */

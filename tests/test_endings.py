@@ -46,6 +46,18 @@ def test_every_way_to_end(xstrace, how):
         assert (ends, statuses) == (["exited"], [run.status])
 
 
+@pytest.mark.parametrize("option", ["--session ends", "--flight-recorder 10s"])
+def test_signals_when_it_has_ended(xstrace, option):
+    """They come too late for the application: its status stays."""
+    for _ in range(20):
+        run = xstrace.start(f"{ITT} {option}", "sh", ["-c", "trap '' USR1 TERM; echo up; sleep 0.05; exit 3"])
+        run.wait_for_output("up\n")
+        while run.process.poll() is None:
+            os.kill(run.pid, signal.SIGUSR1)
+            os.kill(run.pid, signal.SIGTERM)
+        assert run.process.returncode == 3
+
+
 def test_one_core_file(xstrace):
     """The program's; the launcher, which ends by the same signal, leaves none beside it, nor in its place."""
     began = "import os, sys; p = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ); print(os.WCOREDUMP(os.waitpid(p, 0)[1]))"
@@ -344,9 +356,7 @@ print("ready", flush=True)
     os.kill(run.child("python"), signal.SIGKILL)
     run.finish()
     assert run.status == -signal.SIGKILL
-    assert [t.get("in_call") for t in run.trace.other["threads"] if t["tid"] == run.trace.pid] == [
-        call
-    ]
+    assert [t.get("in_call") for t in run.trace.other["threads"] if t["tid"] == run.trace.pid] == [call]
     stuck = [s for s in run.trace.calls if s.unfinished]
     assert [s.name for s in stuck] == [call] and stuck[0].end - stuck[0].start > 100e6
 
