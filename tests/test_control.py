@@ -739,6 +739,26 @@ def test_excluded_calls(xstrace):
     assert kernels(run) == "multiply reduce"
 
 
+def test_calls_that_fill_a_large_trace_are_told(xstrace):
+    """By a program that polls: the functions, and the option that leaves them out."""
+    (xstrace.cwd / "poll.py").write_text(
+        "import ctypes, sys\n"
+        "cl = ctypes.CDLL('libOpenCL.so.1')\n"
+        "ask, other, at = cl.clGetPlatformIDs, cl.clGetExtensionFunctionAddress, ctypes.byref(ctypes.c_uint(0))\n"
+        "other.restype = ctypes.c_void_p\n"
+        "for i in range(int(sys.argv[1])):\n"
+        "    ask(0, None, at)\n"
+        "    if not i % 32: other(b'none')\n"
+    )
+    told = "[INFO] 96 % of the calls in it are of clGetPlatformIDs. If these only poll: --exclude-calls clGetPlatformIDs leaves them out"
+    for calls, lines in ((2_600_000, [told]), (1000, [])):
+        result = xs("--chrome-call-logging", sys.executable, "poll.py", calls, cwd=xstrace.cwd)
+        (trace,) = xstrace.cwd.glob("*.json")
+        assert result.returncode == 0 and (trace.stat().st_size > 256 << 20) == bool(lines)
+        trace.unlink()
+        assert [line for line in result.stderr.splitlines() if "--exclude-calls" in line] == lines
+
+
 def test_excluded_calls_of_no_function(xstrace):
     result = xs("--exclude-calls", " , ", "echo", "started", cwd=xstrace.cwd)
     assert (result.returncode, result.stdout) == (125, "")

@@ -305,6 +305,7 @@ static void put_call(struct xs_track *track, const struct xs_call *call)
 		xs_chrome_finish(chrome, chrome->kineto ? xs_kineto_end_call(o, track, call)
 							: xs_chrome_put_name(o, track->process,
 									     call->name));
+		xs_often_see(chrome, call->name);
 	}
 	if (__builtin_expect(own->arrow_first < own->arrow_end, 0))
 		xs_arrows_flush(track, call->end);
@@ -457,6 +458,7 @@ static void free_state(struct xs_process *process)
 	xs_kineto_fini(chrome);
 	xs_perfetto_free(chrome->perfetto);
 	free(chrome->mpi);
+	free(chrome->often);
 	free(chrome->rows);
 	free(chrome->labels);
 	free(chrome->tracks);
@@ -471,9 +473,9 @@ static bool finish_trace(struct xs_process *process, enum xs_end end, int status
 	struct xs_chrome *chrome = xs_chrome_of(process);
 	size_t room = 8192 + XS_OVERHEAD_TEXT_MAX + (size_t)process->thread_count * 1024 +
 		      xs_chrome_about_room(chrome) + xs_kineto_tail_room(chrome);
-	char *tail = malloc(room + XS_PERFETTO_ROOM), path[PATH_MAX];
+	char *tail = malloc(room + XS_PERFETTO_ROOM), path[PATH_MAX], often[XS_OFTEN_ROOM];
 	struct xs_output out;
-	size_t length = 0;
+	size_t length = 0, said;
 	bool written;
 	int error;
 
@@ -483,6 +485,7 @@ static bool finish_trace(struct xs_process *process, enum xs_end end, int status
 		length = (size_t)(xs_perfetto_put(chrome->perfetto, tail, tail + length) - tail);
 	written = chrome->out.offset;
 	memcpy(path, chrome->path, sizeof(path));
+	said = xs_often_put(process, often, sizeof(often));
 	if (!written && chrome->out.fd >= 0)
 		(void)unlink(path); /* there was no room for the head even */
 	error = xs_output_close(&chrome->out, tail ? tail : "", length);
@@ -495,6 +498,8 @@ static bool finish_trace(struct xs_process *process, enum xs_end end, int status
 		run->trace_written(run, path);
 	if (written)
 		xs_tell_output("Timeline is", path, &out, error);
+	if (written && said)
+		xs_tell("%s", often);
 	return true;
 }
 

@@ -178,6 +178,7 @@ struct xs_chrome {
 	struct xs_waits *waits;	       /* waits.c; NULL: none yet */
 	struct xs_orders *orders;      /* orders.c; NULL: none yet */
 	struct xs_chrome_about *about; /* chrome_own.c; NULL: none yet */
+	struct xs_often *often;	       /* often.c; NULL: none yet */
 	struct xs_kineto *kineto;      /* kineto.c; NULL: not its format */
 	struct xs_perfetto *perfetto;  /* perfetto.c; NULL: JSON */
 	const char *category;	       /* of tasks: ,"cat":"…" */
@@ -219,6 +220,24 @@ static inline char *xs_chrome_put_chunks(char *out, const char *text, uint32_t l
  * packets, at most XS_OUTPUT_SLACK bytes, in the same place. Returns their end.
  */
 char *xs_perfetto_put(struct xs_perfetto *perfetto, char *text, char *end);
+
+/*
+ * often.c: a call of the function is written. They are counted in traces that are large by then:
+ * some 800,000 calls.
+ */
+#define XS_TRACE_LARGE ((uint64_t)256 << 20)
+void xs_often_count(struct xs_chrome *chrome, uint32_t name);
+static inline void xs_often_see(struct xs_chrome *chrome, uint32_t name)
+{
+	if (__builtin_expect(chrome->out.put > XS_TRACE_LARGE, 0))
+		xs_often_count(chrome, name);
+}
+/*
+ * A line that names the functions that make most of those calls, if few do. Returns its length, 0
+ * if there is none.
+ */
+#define XS_OFTEN_ROOM 768u
+size_t xs_often_put(struct xs_process *process, char *out, size_t room);
 
 /* chrome_put.c: the rarer half of xs_chrome_begin() */
 char *xs_chrome_begin_far(char *o, struct xs_begun *begun, const char *text, uint32_t length,

@@ -286,6 +286,7 @@ void xs_chrome_mpi_call(struct xs_track *track, const struct xs_mpi_call *call)
 		o = begin;
 	}
 	xs_chrome_finish(chrome, xs_chrome_put_name(o, track->process, call->name));
+	xs_often_see(chrome, call->name);
 }
 
 void xs_chrome_mpi_work(struct xs_process *process, const struct xs_mpi_work *work)
