@@ -35,6 +35,7 @@ XSTRACE = BUILD / "launcher/xstrace"
 APPS = BUILD / "tests/apps"
 sys.path.insert(0, str(ROOT / "python"))
 
+from made import make, windows, zstd_reader  # noqa: E402, F401 (fixtures)
 from xstrace import check_trace, open_trace  # noqa: E402
 
 # memory from malloc is never zero by chance: who reads what nobody has set is found out

@@ -11,7 +11,7 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 from conftest import BUILD, ROOT
-from test_scripts import METADATA, NAMES, kernel, slice_, text_of_trace
+from made import METADATA, NAMES, kernel, slice_, text_of_trace
 
 sys.path.insert(0, str(ROOT / "python"))
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from test_scripts import (
+from made import (
     CHECK,
     DEVICE,
     KINETO,
@@ -21,7 +21,6 @@ from test_scripts import (
     UNITRACE,
     flow,
     kernel,
-    make,  # noqa: F401 (a fixture)
     normal_events,
     slice_,
     text_of_trace,

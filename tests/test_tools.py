@@ -18,7 +18,7 @@ pytest.importorskip("duckdb")
 from conftest import ROOT, limited
 from others import CLIENTS, need, needs_clients
 from test_ranks import cluster
-from test_scripts import KINETO, UNITRACE
+from made import KINETO, UNITRACE
 from xstrace import check, diff, many, path, query, source, summary
 from xstrace.categories import summary_main
 from xstrace.report import command

@@ -18,7 +18,7 @@ import pytest
 from conftest import ROOT, wait_until
 from others import needs_clients, the_port_of_perfetto
 from test_analyze import GEMM, SAMPLES, STALLS
-from test_scripts import NAMES, UNITRACE, kernel, normal_events, slice_, text_of_trace
+from made import NAMES, UNITRACE, kernel, normal_events, slice_, text_of_trace
 from test_unitrace_scripts import VIEWER, script
 
 SCRIPTS = ROOT / "scripts"

@@ -77,9 +77,8 @@ size_t xs_often_put(struct xs_process *process, char *out, size_t room)
 	}
 	if (calls <= often->calls / 2)
 		return 0;
-	return (size_t)snprintf(
-		out, room,
-		"[INFO] %llu %% of the calls in it are of %s. If these only poll: "
-		"--exclude-calls %s leaves them out\n",
-		(unsigned long long)(calls * 100 / often->calls), names, names);
+	return (size_t)snprintf(out, room,
+				"[INFO] %llu %% of the calls in it are of %s. If these only poll: "
+				"--exclude-calls %s leaves them out\n",
+				(unsigned long long)(calls * 100 / often->calls), names, names);
 }
