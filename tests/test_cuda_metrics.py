@@ -376,7 +376,7 @@ def test_sampling_functions_that_fail(xstrace, tmp_path):
 
 # ---- programs that do odd things ----
 
-HOSTILE = "launch:300 exec:50 sigterm:50 threads sigstack deferred:30 async:30 pending:10 fork dlclose subscriber external:5 toggle turns:300 reset limit:64"
+HOSTILE = "launch:300 exec:50 sigterm:50 threads sigstack deferred:30 async:30 pending:2 fork dlclose subscriber external:5 toggle turns:300 reset limit:64"
 
 
 @pytest.mark.parametrize("option", ["-q", "--stall-sampling"])

@@ -132,7 +132,7 @@ def test_the_programs_own_functions_are_not_asked(xstrace):
 
 
 def test_control_in_a_handler(xstrace):
-    run = inside(xstrace, "control", 2, options=f"{ITT} --start-paused")
+    run = inside(xstrace, "control", 1, options=f"{ITT} --start-paused")
     assert run.out.startswith("went on\n")
     run.check_expected()
 
@@ -154,7 +154,7 @@ def test_handlers_that_trace(xstrace):
 
 def test_a_real_time_thread_does_not_wait_for_the_scheduler(xstrace):
     """The kernel lets others run for 50 ms of a second that real-time threads fill."""
-    run = inside(xstrace, "realtime", 3, options=f"{ITT} --on-full drop")
+    run = inside(xstrace, "realtime", 2, options=f"{ITT} --on-full drop")
     if "not real-time" in run.out:
         pytest.skip("no right to be real-time")
     assert number(run, "longest") < 300000

@@ -199,7 +199,7 @@ int main(void)
 	__itt_task_begin(b, __itt_null, __itt_null, h); __itt_task_end(b);
 	signal(SIGALRM, handler);
 	setitimer(ITIMER_REAL, &often, NULL);
-	for (n = 0; handled < 3000; n++) {
+	for (n = 0; handled < 1000; n++) {
 		__itt_task_begin(a, __itt_null, __itt_null, s);
 		for (volatile int i = 0; i < 200; i++);
 		__itt_task_end(a);

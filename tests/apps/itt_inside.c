@@ -117,7 +117,7 @@ static int async(unsigned count)
 		pthread_t thread = start_thread(traces_for_ever, (void *)(uintptr_t)i);
 
 		if (i % 3)
-			nanosleep(&(struct timespec){ 0, 1000 * (i * 7919 % 997) }, NULL);
+			nanosleep(&(struct timespec){ 0, 1000 * (i * 7919 % 199) }, NULL);
 		pthread_cancel(thread);
 		pthread_join(thread, NULL);
 	}

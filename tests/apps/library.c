@@ -204,7 +204,7 @@ static void threads(void)
 		struct xstrace_trace *trace;
 
 		must("start", xstrace_start());
-		sleep_ms(3);
+		sleep_ms(1);
 		must("stop", xstrace_stop(&trace));
 		must("save", xstrace_trace_save(trace, path_of("", i)));
 		xstrace_trace_free(trace);

@@ -24,9 +24,9 @@ static void begin(void)
 	MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &provided);
 }
 
-static void after_ms(int ms)
+static void after_us(int us)
 {
-	struct itimerval timer = { .it_value = { .tv_usec = ms * 1000 } };
+	struct itimerval timer = { .it_value = { .tv_usec = us } };
 
 	setitimer(ITIMER_REAL, &timer, NULL);
 }
@@ -91,12 +91,12 @@ static void jumps(void)
 	MPI_Init(NULL, NULL); /* a lock that was left by a jump would be MPI's own */
 	signal(SIGALRM, jump_back);
 	if (!sigsetjmp(back, 1)) {
-		after_ms(20);
+		after_us(20000);
 		MPI_Recv(&data, 1, MPI_INT, 0, 999, MPI_COMM_SELF, MPI_STATUS_IGNORE);
 	}
 	for (times = 0; times < 50; times++)
 		if (!sigsetjmp(back, 1)) {
-			after_ms(1 + times % 3);
+			after_us(50 + times % 3 * 50);
 			for (;;) {
 				MPI_Type_size(MPI_INT, &data);
 				MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -131,10 +131,10 @@ static void cancels(void)
 	int rank;
 
 	begin();
-	for (int round = 0; round < 50; round++) {
+	for (int round = 0; round < 25; round++) {
 		for (int i = 0; i < 4; i++)
 			pthread_create(&thread[i], NULL, calls, NULL);
-		usleep(100 * (round % 5)); /* a trace of some 100,000 calls */
+		usleep(20 * (round % 5));
 		for (int i = 0; i < 4; i++)
 			pthread_cancel(thread[i]);
 		for (int i = 0; i < 4; i++)
@@ -158,7 +158,7 @@ static void aborts(void)
 
 	MPI_Init(NULL, NULL); /* with threads MPI would find its own lock held */
 	signal(SIGALRM, abort_now);
-	after_ms(20);
+	after_us(20000);
 	MPI_Recv(&data, 1, MPI_INT, 0, 999, MPI_COMM_SELF, MPI_STATUS_IGNORE);
 }
 
