@@ -165,15 +165,8 @@ static void print_rows(struct xs_process *process, struct xs_report *report,
 		       const struct xs_table *table)
 {
 	uint64_t total = xs_timing_total(table);
-	char name[XS_ROW_NAME_MAX];
-	int width = 6;
+	int width = xs_rows_width(process, table, "Region");
 
-	for (uint32_t i = 0; i < table->count; i++) {
-		size_t length = xs_row_name(process, &table->rows[i].key, true, name);
-		int columns = (int)xs_timing_columns(name, length);
-
-		width = columns > width ? columns : width;
-	}
 	xs_report_print(report,
 			"\n== OpenMP Regions ==\n\n%*s, %10s, %8s, %16s, %9s, %14s, %16s, %16s, "
 			"%16s, %14s\n",
@@ -181,14 +174,13 @@ static void print_rows(struct xs_process *process, struct xs_report *report,
 			"Work (ns)", "Wait Inside (ns)", "Wait at End (ns)", "Imbalance (%)");
 	for (uint32_t i = 0; i < table->count; i++) {
 		const struct xs_table_row *row = &table->rows[i];
-		size_t length = xs_row_name(process, &row->key, true, name);
-		int blanks = width - (int)xs_timing_columns(name, length);
 
+		xs_row_put_name(process, report, row, width);
 		xs_report_print(report,
-				"%*s%.*s, %10llu, %8llu, %16llu, %9.2f, %14llu, %16llu, %16llu, "
+				", %10llu, %8llu, %16llu, %9.2f, %14llu, %16llu, %16llu, "
 				"%16llu, %14.2f\n",
-				blanks, "", (int)length, name, (ull)row->calls, (ull)row->threads,
-				(ull)row->total, xs_timing_percent(row->total, total),
+				(ull)row->calls, (ull)row->threads, (ull)row->total,
+				xs_timing_percent(row->total, total),
 				(ull)(row->total / row->calls), (ull)row->work, (ull)row->waited,
 				(ull)row->late, imbalance(row));
 	}

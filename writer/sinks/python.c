@@ -112,15 +112,8 @@ static void print_rows(struct xs_process *process, struct xs_report *report,
 		       const struct xs_table *table)
 {
 	uint64_t total = xs_timing_total(table);
-	char name[XS_ROW_NAME_MAX];
-	int width = 8;
+	int width = xs_rows_width(process, table, "Function");
 
-	for (uint32_t i = 0; i < table->count; i++) {
-		size_t length = xs_row_name(process, &table->rows[i].key, true, name);
-		int columns = (int)xs_timing_columns(name, length);
-
-		width = columns > width ? columns : width;
-	}
 	xs_report_print(report,
 			"\n== Python Functions ==\n\n%*s, %12s, %16s, %9s, %16s, %14s, %14s, %14s, "
 			"%14s\n",
@@ -128,16 +121,14 @@ static void print_rows(struct xs_process *process, struct xs_report *report,
 			"Average (ns)", "Min (ns)", "Max (ns)", "Only Counted");
 	for (uint32_t i = 0; i < table->count; i++) {
 		const struct xs_table_row *row = &table->rows[i];
-		size_t length = xs_row_name(process, &row->key, true, name);
-		int blanks = width - (int)xs_timing_columns(name, length);
 
-		xs_report_print(
-			report,
-			"%*s%.*s, %12llu, %16llu, %9.2f, %16llu, %14llu, %14llu, %14llu, %14llu\n",
-			blanks, "", (int)length, name, (ull)row->calls, (ull)row->total,
-			xs_timing_percent(row->total, total), (ull)row->work,
-			(ull)(row->total / row->calls), (ull)row->low, (ull)row->high,
-			(ull)row->late);
+		xs_row_put_name(process, report, row, width);
+		xs_report_print(report,
+				", %12llu, %16llu, %9.2f, %16llu, %14llu, %14llu, %14llu, %14llu\n",
+				(ull)row->calls, (ull)row->total,
+				xs_timing_percent(row->total, total), (ull)row->work,
+				(ull)(row->total / row->calls), (ull)row->low, (ull)row->high,
+				(ull)row->late);
 	}
 	xs_report_print(report, "\n");
 }

@@ -30,6 +30,30 @@ size_t xs_timing_columns(const char *text, size_t length)
 	return columns;
 }
 
+int xs_rows_width(const struct xs_process *process, const struct xs_table *table, const char *title)
+{
+	size_t width = strlen(title);
+	char name[XS_ROW_NAME_MAX];
+
+	for (uint32_t i = 0; i < table->count; i++) {
+		size_t length = xs_row_name(process, &table->rows[i].key, true, name);
+		size_t columns = xs_timing_columns(name, length);
+
+		width = columns > width ? columns : width;
+	}
+	return (int)width;
+}
+
+void xs_row_put_name(const struct xs_process *process, struct xs_report *report,
+		     const struct xs_table_row *row, int width)
+{
+	char name[XS_ROW_NAME_MAX];
+	size_t length = xs_row_name(process, &row->key, true, name);
+
+	xs_report_print(report, "%*s%.*s", width - (int)xs_timing_columns(name, length), "",
+			(int)length, name);
+}
+
 /*
  * Where a backend has a table for each type of device, its calls belong to the type that the
  * process used; without any, or with several, to the backend as such. Device work belongs to the

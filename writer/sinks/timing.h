@@ -45,6 +45,12 @@ void xs_timing_title(struct xs_process *process, struct xs_report *report, const
 		     const char *end);
 /* Of text in UTF-8. */
 size_t xs_timing_columns(const char *text, size_t length);
+/* Columns of the longest name of a table's rows, and of `title` above them. */
+int xs_rows_width(const struct xs_process *process, const struct xs_table *table,
+		  const char *title);
+/* A row's name at the right end of so many columns. */
+void xs_row_put_name(const struct xs_process *process, struct xs_report *report,
+		     const struct xs_table_row *row, int width);
 /*
  * The next row of the view's group from *at on, NULL: there is none; its name in `name`, of
  * XS_ROW_NAME_MAX bytes.
