@@ -523,10 +523,12 @@ def test_a_crash_where_nobody_may_say_who_has_sent_a_signal(xstrace):
 
 
 def test_the_first_crash_ends_the_program(xstrace):
-    """Another thread's, which comes while stacks are being looked at, does not."""
+    """Another thread's, which comes while stacks are being looked at, does not, and nobody looks for it."""
     program = compile_c(xstrace.home / "crasher", CRASHER)
     for _ in range(6):
-        assert xstrace(f"--stacks-on-crash {ITT}", program, ["second"]).status == -signal.SIGABRT
+        run = xstrace(f"--stacks-on-crash {ITT}", program, ["second"])
+        assert run.status == -signal.SIGABRT
+        assert len([line for line in run.said if "about to end" in line]) == 1
 
 
 def test_no_handler_without_the_option(xstrace):
