@@ -226,6 +226,14 @@ def test_markers(scenario):
     assert len(s.instants()) == 4
 
 
+def test_relations_of_markers(scenario):
+    """An arrow of a marker ends on the slice that it lies in, wherever that is shown; in none, there is no arrow."""
+    s = scenario("marker-relations")
+    pairs = {frozenset(pair) for pair in s.flows("predecessor_to")}
+    related = [("around", "one"), ("on a track", "a track"), ("backwards", "backwards")]
+    assert pairs == {frozenset((f"related::{a}", f"related::behind {b}")) for a, b in related}
+
+
 def test_events(scenario):
     s = scenario("events")
     assert s.facts["same_event"] == "1"

@@ -344,8 +344,14 @@ static void read_instant(struct xs_track *track, const struct xs_args_record *re
 		.id = metadata || is_null(&record->id) ? NULL : &record->id,
 	};
 
+	struct xs_open *task;
+	struct xs_id within;
+
 	if (!process->open_count)
 		return;
+	task = mark.id ? find_open(track, 0, &(struct xs_id){ 0 }) : NULL;
+	if (task && xs_extra_self(process, task, &within))
+		mark.within = &within;
 	(void)xs_own_time_begin(track, &record->event, &loose, loose.start);
 	xs_extra_add_args(process, &loose, record, length);
 	mark.ns = loose.start;
