@@ -586,6 +586,35 @@ static void mpi_requests(void)
 	close_all();
 }
 
+/* Ends whose begins were not recorded take no room from requests that come later. */
+static void mpi_ends(void)
+{
+	struct xs_process *process;
+	struct {
+		struct xs_mpi_record head;
+		uint64_t word[3];
+	} made = { .head = { .duration = 1, .words = XS_MPI_MAKES | 1u << XS_MPI_REQUEST },
+		   .word = { 79 } };
+	struct xs_mpi_request_record done = { .request = 78, .bytes = 1 }, last = { .request = 79 };
+
+	open_all(&everything, 2);
+	for (uint32_t i = 0; i < 2; i++)
+		put_thread(&dir, rundir_ring(file, i), 77 + i, "t");
+	process = adopt();
+	for (int round = 0; round < 4; round++) {
+		for (uint32_t i = 0; i < 30000; i++)
+			(void)PUT_RECORD(XS_MPI_DONE, XS_SOURCE_MPI, 0, 0, done);
+		read_all(process);
+	}
+	(void)PUT_RECORD(XS_MPI, XS_SOURCE_MPI, 0, 0, made);
+	(void)PUT_RECORD(XS_MPI_DONE, XS_SOURCE_MPI, 0, 0, last);
+	read_all(process);
+	CHECK(!process->omitted[XS_OMIT_REQUESTS], "%" PRIu64, process->omitted[XS_OMIT_REQUESTS]);
+	finish(process);
+	rundir_clear(&dir);
+	close_all();
+}
+
 /* Ids without end: names, queues, threads, tracks. */
 static void endless_ids(void)
 {
@@ -846,6 +875,7 @@ int main(int argc, char **argv)
 	tap_run("halves of spans", halves);
 	tap_run("ends that find no begin", deep_and_unmatched);
 	tap_run("requests by one handle", mpi_requests);
+	tap_run("ends of requests that nobody has seen begin", mpi_ends);
 	tap_run("ids without end", endless_ids);
 	tap_run("kernels that change while they are read", changing_kernels);
 	tap_run("rings that change while they are read", changing_rings);

@@ -30,7 +30,9 @@ enum {
  */
 struct request {
 	struct xs_tree_node node;
-	struct request *next; /* unused ones */
+	struct request *next;	  /* unused ones; of an end: the next one that was read */
+	struct request *previous; /* of an end */
+	uint32_t pass;		  /* of an end: in which it was read */
 	uint64_t handle, start, number;
 	uint64_t serial; /* no two have the same */
 	uint8_t kind;
@@ -55,7 +57,9 @@ struct xs_mpi_started {
 struct xs_requests {
 	struct xs_tree tree;
 	struct request *spare;
-	uint64_t number, serial; /* given out so far */
+	uint64_t number, serial;	 /* given out so far */
+	struct request *oldest, *newest; /* ends */
+	uint32_t pass;			 /* so many times all rings were read */
 };
 
 /* ---- requests ---- */
@@ -81,6 +85,77 @@ static int compare(const struct xs_tree_node *x, const struct xs_tree_node *y)
 	if (!difference)
 		difference = order(a->start, b->start);
 	return difference ? difference : order(a->serial, b->serial);
+}
+
+static void drop(struct xs_process *process, struct request *request)
+{
+	request->next = process->requests->spare;
+	process->requests->spare = request;
+}
+
+static void put_in(struct xs_process *process, struct request *request)
+{
+	xs_tree_add(&process->requests->tree, &request->node);
+}
+
+static void take_out(struct xs_process *process, struct request *request)
+{
+	xs_tree_take(&process->requests->tree, &request->node);
+}
+
+static void put_end_in(struct xs_process *process, struct request *end)
+{
+	struct xs_requests *requests = process->requests;
+
+	put_in(process, end);
+	end->pass = requests->pass;
+	end->next = NULL;
+	end->previous = requests->newest;
+	if (end->previous)
+		end->previous->next = end;
+	else
+		requests->oldest = end;
+	requests->newest = end;
+}
+
+static void take_end_out(struct xs_process *process, struct request *end)
+{
+	struct xs_requests *requests = process->requests;
+
+	take_out(process, end);
+	if (end->previous)
+		end->previous->next = end->next;
+	else
+		requests->oldest = end->next;
+	if (end->next)
+		end->next->previous = end->previous;
+	else
+		requests->newest = end->previous;
+}
+
+/*
+ * Ends whose begins are in no ring: they began while nothing was recorded, or there was no room for
+ * them. A begin is in its ring before its end is, so that the pass behind the end's own has read
+ * it.
+ */
+static void drop_late_ends(struct xs_process *process)
+{
+	struct xs_requests *requests = process->requests;
+
+	while (requests->oldest && requests->pass - requests->oldest->pass >= 2) {
+		struct request *end = requests->oldest;
+
+		take_end_out(process, end);
+		drop(process, end);
+	}
+}
+
+void xs_mpi_pass(struct xs_process *process)
+{
+	if (!process->requests)
+		return;
+	process->requests->pass++;
+	drop_late_ends(process);
 }
 
 static struct request *new_request(struct xs_process *process, uint64_t handle)
@@ -109,22 +184,6 @@ static struct request *new_request(struct xs_process *process, uint64_t handle)
 	request->handle = handle;
 	request->serial = ++requests->serial;
 	return request;
-}
-
-static void drop(struct xs_process *process, struct request *request)
-{
-	request->next = process->requests->spare;
-	process->requests->spare = request;
-}
-
-static void put_in(struct xs_process *process, struct request *request)
-{
-	xs_tree_add(&process->requests->tree, &request->node);
-}
-
-static void take_out(struct xs_process *process, struct request *request)
-{
-	xs_tree_take(&process->requests->tree, &request->node);
 }
 
 /* The latest of the handle and kind up to `ns`. */
@@ -226,7 +285,7 @@ static void open_request(struct xs_process *process, struct request *request)
 		put_in(process, request);
 		return;
 	}
-	take_out(process, end);
+	take_end_out(process, end);
 	complete(request, end);
 	show(process, request, end->start, false);
 	drop(process, end);
@@ -309,7 +368,7 @@ static void read_request(struct xs_track *track, const struct xs_mpi_request_rec
 			 uint64_t ns)
 {
 	struct xs_process *process = track->process;
-	struct request *begin, *request;
+	struct request *begin, *request, end;
 
 	if (record->event.kind == XS_MPI_START) {
 		uint64_t serial;
@@ -334,7 +393,8 @@ static void read_request(struct xs_track *track, const struct xs_mpi_request_rec
 	 */
 	if (!begin && process->track_count < 2)
 		return;
-	request = new_request(process, record->request);
+	/* a completion needs no room of its own: it makes some */
+	request = begin ? &end : new_request(process, record->request);
 	if (!request)
 		return;
 	request->kind = END;
@@ -348,9 +408,8 @@ static void read_request(struct xs_track *track, const struct xs_mpi_request_rec
 		take_out(process, begin);
 		complete(begin, request);
 		show(process, begin, ns, false);
-		drop(process, request);
 	} else {
-		put_in(process, request);
+		put_end_in(process, request);
 	}
 }
 
