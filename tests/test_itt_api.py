@@ -182,6 +182,13 @@ def test_regions(scenario):
     assert s.flows("parent") == pairs
 
 
+def test_ends_without_begins(xstrace):
+    """They take no room from what comes later."""
+    run = xstrace(ITT, "itt_api", ["ends-alone"])
+    assert [s.unfinished for s in run.trace.slices if s.name == "ends::region"] == [False]
+    assert run.trace.other["unmatched_ends"] == 70000
+
+
 def test_frames(scenario):
     s = scenario("frames")
     frames = s.all("frames")

@@ -240,6 +240,18 @@ static void frames_without_id(void)
 	step();
 }
 
+/* More ends than there is room for, of what nobody has seen begin. */
+static void ends_alone(void)
+{
+	__itt_domain *domain = __itt_domain_create("ends");
+
+	for (unsigned i = 0; i < 70000; i++)
+		__itt_region_end(domain, __itt_id_make(domain, i + 1));
+	__itt_region_begin(domain, make_id(101), __itt_null, name("region"));
+	step();
+	__itt_region_end(domain, make_id(101));
+}
+
 /* ---- markers and events ---- */
 
 static void simulated(__itt_clock_info *ret, void *data)
@@ -270,7 +282,8 @@ static void related(__itt_domain *domain, const char *text, __itt_id id, __itt_i
 	__itt_relation_add(domain, marker, __itt_relation_is_predecessor_to, id);
 }
 
-/* Markers that have relations: in no task; in one; in one that is shown elsewhere, or ends early. */
+/* Markers that have relations: in no task; in one; in one that is shown elsewhere, or ends early.
+ */
 static void marker_relations(void)
 {
 	__itt_domain *domain = __itt_domain_create("related");
@@ -443,6 +456,7 @@ const struct scenario api_spans[] = {
 	{ "groups", groups, false },
 	{ "relations", relations, false },
 	{ "regions", regions, false },
+	{ "ends-alone", ends_alone, true },
 	{ "frames", frames, false },
 	{ "frames-without-id", frames_without_id, false },
 	{ "markers", markers, false },

@@ -11,6 +11,7 @@
 
 #include "copy.h"
 #include "cuts.h"
+#include "early.h"
 #include "mpi_records.h"
 #include "sink.h"
 #include "tree.h"
@@ -30,9 +31,8 @@ enum {
  */
 struct request {
 	struct xs_tree_node node;
-	struct request *next;	  /* unused ones; of an end: the next one that was read */
-	struct request *previous; /* of an end */
-	uint32_t pass;		  /* of an end: in which it was read */
+	struct request *next;  /* unused ones */
+	struct xs_early early; /* of an end */
 	uint64_t handle, start, number;
 	uint64_t serial; /* no two have the same */
 	uint8_t kind;
@@ -57,9 +57,8 @@ struct xs_mpi_started {
 struct xs_requests {
 	struct xs_tree tree;
 	struct request *spare;
-	uint64_t number, serial;	 /* given out so far */
-	struct request *oldest, *newest; /* ends */
-	uint32_t pass;			 /* so many times all rings were read */
+	struct xs_earlies ends;
+	uint64_t number, serial; /* given out so far */
 };
 
 /* ---- requests ---- */
@@ -103,59 +102,29 @@ static void take_out(struct xs_process *process, struct request *request)
 	xs_tree_take(&process->requests->tree, &request->node);
 }
 
-static void put_end_in(struct xs_process *process, struct request *end)
-{
-	struct xs_requests *requests = process->requests;
-
-	put_in(process, end);
-	end->pass = requests->pass;
-	end->next = NULL;
-	end->previous = requests->newest;
-	if (end->previous)
-		end->previous->next = end;
-	else
-		requests->oldest = end;
-	requests->newest = end;
-}
-
 static void take_end_out(struct xs_process *process, struct request *end)
 {
-	struct xs_requests *requests = process->requests;
-
 	take_out(process, end);
-	if (end->previous)
-		end->previous->next = end->next;
-	else
-		requests->oldest = end->next;
-	if (end->next)
-		end->next->previous = end->previous;
-	else
-		requests->newest = end->previous;
+	xs_early_take(&process->requests->ends, &end->early);
 }
 
-/*
- * Ends whose begins are in no ring: they began while nothing was recorded, or there was no room for
- * them. A begin is in its ring before its end is, so that the pass behind the end's own has read
- * it.
- */
-static void drop_late_ends(struct xs_process *process)
+static void drop_end(struct xs_process *process, struct xs_early *early)
 {
-	struct xs_requests *requests = process->requests;
+	struct request *end = (struct request *)((char *)early - offsetof(struct request, early));
 
-	while (requests->oldest && requests->pass - requests->oldest->pass >= 2) {
-		struct request *end = requests->oldest;
-
-		take_end_out(process, end);
-		drop(process, end);
-	}
+	take_end_out(process, end);
+	drop(process, end);
 }
 
 void xs_mpi_pass(struct xs_process *process)
 {
+	struct xs_early *early;
+
 	if (!process->requests)
 		return;
-	process->requests->pass++;
-	drop_late_ends(process);
+	process->requests->ends.pass++;
+	while ((early = xs_early_next(&process->requests->ends)))
+		drop_end(process, early);
 }
 
 static struct request *new_request(struct xs_process *process, uint64_t handle)
@@ -171,7 +140,9 @@ static struct request *new_request(struct xs_process *process, uint64_t handle)
 	}
 	if (requests->tree.count >= REQUESTS_MAX) {
 		process->omitted[XS_OMIT_REQUESTS]++;
-		return NULL;
+		if (!requests->ends.oldest)
+			return NULL;
+		drop_end(process, requests->ends.oldest); /* it may have no begin */
 	}
 	request = requests->spare;
 	if (request)
@@ -388,11 +359,6 @@ static void read_request(struct xs_track *track, const struct xs_mpi_request_rec
 		return;
 	}
 	begin = find_open(process, record->request, ns);
-	/*
-	 * with one ring, what has not begun by now never will: it began while nothing was recorded
-	 */
-	if (!begin && process->track_count < 2)
-		return;
 	/* a completion needs no room of its own: it makes some */
 	request = begin ? &end : new_request(process, record->request);
 	if (!request)
@@ -409,7 +375,8 @@ static void read_request(struct xs_track *track, const struct xs_mpi_request_rec
 		complete(begin, request);
 		show(process, begin, ns, false);
 	} else {
-		put_end_in(process, request);
+		put_in(process, request);
+		xs_early_add(&process->requests->ends, &request->early);
 	}
 }
 
