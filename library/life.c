@@ -68,7 +68,7 @@ static bool find_functions(void)
 static int turn_off(const char *reason)
 {
 	xs_library.how = XS_HOW_OFF;
-	xs_library.why_off = reason;
+	atomic_store_explicit(&xs_library.why_off, reason, memory_order_relaxed);
 	return xs_refuse(XSTRACE_OFF, "%s", reason);
 }
 
@@ -214,7 +214,9 @@ static int read_config(const struct xstrace_config *given, struct xstrace_config
 {
 	memset(ret, 0, sizeof(*ret));
 	if (given) {
-		if (given->size < offsetof(struct xstrace_config, activities) + sizeof(uint32_t))
+		/* sizes of all versions are multiples: a member is there as a whole, or not */
+		if (given->size < offsetof(struct xstrace_config, activities) + sizeof(uint32_t) ||
+		    given->size % _Alignof(struct xstrace_config))
 			return xs_refuse(XSTRACE_BAD_ARGUMENT,
 					 "config: size is to be sizeof(struct xstrace_config)");
 		memcpy(ret, given, given->size < sizeof(*ret) ? given->size : sizeof(*ret));

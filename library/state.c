@@ -54,9 +54,12 @@ struct xs_of_thread *xs_of_thread(void)
 
 int xs_refuse(int result, const char *format, ...)
 {
+	const char *off = atomic_load_explicit(&xs_library.why_off, memory_order_relaxed);
 	struct xs_of_thread *thread = xs_of_thread();
 	va_list args;
 
+	if (off && (result == XSTRACE_BAD_STATE || result == XSTRACE_BAD_ARGUMENT))
+		return xs_refuse(XSTRACE_OFF, "%s", off);
 	if (!thread)
 		return result;
 	va_start(args, format);

@@ -41,11 +41,11 @@ struct xs_api_lock {
 	int cancel_state; /* of the holder */
 };
 
-/* All but `table`, `step` and `recording` is read and changed with the lock held. */
+/* All but what is atomic is read and changed with the lock held. */
 struct xs_state_of_library {
 	struct xs_api_lock lock;
 	enum xs_how how;
-	const char *why_off;
+	const char *_Atomic why_off; /* NULL, unless XS_HOW_OFF */
 	/* who has taken a lock first: a child of fork is another */
 	_Atomic pid_t pid;
 	/* functions of libxstrace.so; those that do nothing where nothing is traced */
@@ -97,7 +97,10 @@ struct xs_of_thread {
 /* Of the calling thread, as long as it lives. NULL: no memory. */
 struct xs_of_thread *xs_of_thread(void) HIDDEN;
 
-/* Notes why, for xstrace_why(), and returns `result`. */
+/*
+ * Notes why, for xstrace_why(), and returns `result`. Where the library is off, that is what is
+ * said in place of a mistake of the program's: a program that goes by the results sees none then.
+ */
 int xs_refuse(int result, const char *format, ...) HIDDEN __attribute__((format(printf, 2, 3)));
 
 void xs_calm_begin(struct xs_calm *ret) HIDDEN;

@@ -182,6 +182,13 @@ def test_regions(scenario):
     assert s.flows("parent") == pairs
 
 
+def test_ends_without_begins(xstrace):
+    """They take no room from what comes later."""
+    run = xstrace(ITT, "itt_api", ["ends-alone"])
+    assert [s.unfinished for s in run.trace.slices if s.name == "ends::region"] == [False]
+    assert run.trace.other["unmatched_ends"] == 70000
+
+
 def test_frames(scenario):
     s = scenario("frames")
     frames = s.all("frames")
@@ -224,6 +231,14 @@ def test_markers(scenario):
         assert (marker["pid"], marker["tid"]) == (s.pid, s.pid), name
         assert around.start + STEP <= marker["ts"] <= around.end - STEP, name
     assert len(s.instants()) == 4
+
+
+def test_relations_of_markers(scenario):
+    """An arrow of a marker ends on the slice that it lies in, wherever that is shown; in none, there is no arrow."""
+    s = scenario("marker-relations")
+    pairs = {frozenset(pair) for pair in s.flows("predecessor_to")}
+    related = [("around", "one"), ("on a track", "a track"), ("backwards", "backwards")]
+    assert pairs == {frozenset((f"related::{a}", f"related::behind {b}")) for a, b in related}
 
 
 def test_events(scenario):

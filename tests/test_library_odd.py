@@ -124,6 +124,11 @@ def test_full_disk(xstrace, private, size, complete):
         assert (trace.other.get("write_error") == "No space left on device") == (len(trace.events) < 3000)
 
 
+def test_sizes_of_the_configuration(xstrace, private):
+    """Half a pointer is none."""
+    assert run(xstrace, "sizes") == "wrong: 0\n"
+
+
 def test_prepare_again(xstrace, private):
     """The last preparation counts; what belongs to the run cannot be changed, and that is said."""
     out = run(xstrace, "again", private).splitlines()

@@ -154,6 +154,17 @@ def test_lanes_of_requests(xstrace, mpi_app):
         assert {trace.names("thread_name")[s.track] for s in last} == {"MPI requests"}
 
 
+def test_more_requests_than_are_kept(xstrace, mpi_app):
+    """Those beyond the bound are counted; the others are complete, and all that come later are shown."""
+    many, kept = 70000, 65536
+    job = Ranks(xstrace, MPI, mpi_app("mpi_lanes"), [many], ranks=1)
+    assert job.run.status == 0, job.run.err
+    trace = job.traces[0]
+    requests = [s for s in trace.slices if s.cat == "mpi_request"]
+    assert len(requests) == kept + 2 * 1000 and not any(s.unfinished for s in requests)
+    assert trace.other["omitted"] == {"requests": many - kept} and "open_requests" not in trace.other
+
+
 def test_paused(xstrace, mpi_app):
     """Collectives and communicators are counted while nothing is recorded."""
     job = Ranks(xstrace, f"{MPI} --start-paused", mpi_app("mpi_paused"))

@@ -15,8 +15,9 @@
  * that is stopped says where that is. Without it xstrace_start() begins a run of this program's
  *own: rings, and a drain process that writes the trace.
  *
- * Where xstrace is not installed, is switched off (XSTRACE_DISABLE in the environment), or cannot
- * begin, every function returns XSTRACE_OFF or nothing, and xstrace_why() says why. A program that
+ * Where xstrace is not installed, or is switched off (XSTRACE_DISABLE in the environment), every
+ * function from the first xstrace_register() or xstrace_start() on returns XSTRACE_OFF or nothing,
+ * and xstrace_why() says why. Where a run cannot begin, what would begin it does so. A program that
  * is to be built without xstrace includes xstrace/stub.h.
  *
  * Threads: every function may be called by any thread at any time, unless it says otherwise. None

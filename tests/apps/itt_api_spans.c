@@ -240,7 +240,26 @@ static void frames_without_id(void)
 	step();
 }
 
+/* More ends than there is room for, of what nobody has seen begin. */
+static void ends_alone(void)
+{
+	__itt_domain *domain = __itt_domain_create("ends");
+
+	for (unsigned i = 0; i < 70000; i++)
+		__itt_region_end(domain, __itt_id_make(domain, i + 1));
+	__itt_region_begin(domain, make_id(101), __itt_null, name("region"));
+	step();
+	__itt_region_end(domain, make_id(101));
+}
+
 /* ---- markers and events ---- */
+
+static void simulated(__itt_clock_info *ret, void *data)
+{
+	(void)data;
+	ret->clock_freq = 1000000000;
+	ret->clock_base = 0;
+}
 
 static void markers(void)
 {
@@ -254,6 +273,39 @@ static void markers(void)
 	__itt_marker(domain, __itt_null, name("of the task"), __itt_scope_task);
 	step();
 	task_end(domain);
+}
+
+static void related(__itt_domain *domain, const char *text, __itt_id id, __itt_id marker)
+{
+	__itt_task_begin(domain, id, __itt_null, name(text));
+	__itt_task_end(domain);
+	__itt_relation_add(domain, marker, __itt_relation_is_predecessor_to, id);
+}
+
+/* Markers that have relations: in no task; in one; in one that is shown elsewhere, or ends early.
+ */
+static void marker_relations(void)
+{
+	__itt_domain *domain = __itt_domain_create("related");
+	__itt_track_group *group = __itt_track_group_create(name("a group"), 0);
+	__itt_clock_domain *clock = __itt_clock_domain_create(simulated, NULL);
+
+	__itt_marker(domain, make_id(91), name("marker"), __itt_scope_task);
+	task_begin(domain, name("around"));
+	__itt_marker(domain, make_id(92), name("marker"), __itt_scope_task);
+	task_end(domain);
+	__itt_set_track(__itt_track_create(group, name("apart"), 0));
+	task_begin(domain, name("on a track"));
+	__itt_marker(domain, make_id(93), name("marker"), __itt_scope_task);
+	__itt_set_track(NULL);
+	task_end(domain);
+	__itt_task_begin_ex(domain, clock, 5000, __itt_null, __itt_null, name("backwards"));
+	__itt_marker(domain, make_id(94), name("marker"), __itt_scope_task);
+	__itt_task_end_ex(domain, clock, 3000);
+	related(domain, "behind none", make_id(1), make_id(91));
+	related(domain, "behind one", make_id(2), make_id(92));
+	related(domain, "behind a track", make_id(3), make_id(93));
+	related(domain, "behind backwards", make_id(4), make_id(94));
 }
 
 static void events(void)
@@ -404,9 +456,11 @@ const struct scenario api_spans[] = {
 	{ "groups", groups, false },
 	{ "relations", relations, false },
 	{ "regions", regions, false },
+	{ "ends-alone", ends_alone, true },
 	{ "frames", frames, false },
 	{ "frames-without-id", frames_without_id, false },
 	{ "markers", markers, false },
+	{ "marker-relations", marker_relations, false },
 	{ "events", events, false },
 	{ "marks", marks, false },
 	{ "tracks", tracks, false },

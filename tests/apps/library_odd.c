@@ -458,6 +458,25 @@ static void names(unsigned count, const char *path)
 	xstrace_trace_free(trace);
 }
 
+/* A structure of each size: what does not end with a member is none. */
+static void sizes(void)
+{
+	const char *metrics[] = { "a metric" };
+	struct xstrace_config config = { .activities = XSTRACE_CPU,
+					 .filter = "cpu_op",
+					 .trace_id = "an id",
+					 .metrics = metrics,
+					 .metric_count = 1 };
+	size_t wrong = 0;
+
+	for (config.size = 0; config.size <= sizeof(config) + 64; config.size++) {
+		bool whole = config.size >= 16 && config.size % 8 == 0;
+
+		wrong += xstrace_prepare(&config) != (whole ? XSTRACE_OK : XSTRACE_BAD_ARGUMENT);
+	}
+	printf("wrong: %zu\n", wrong);
+}
+
 int main(int argc, char **argv)
 {
 	const char *kind = argc > 1 ? argv[1] : "", *word = argc > 2 ? argv[2] : "";
@@ -490,6 +509,8 @@ int main(int argc, char **argv)
 		every();
 	else if (!strcmp(kind, "again"))
 		again(word);
+	else if (!strcmp(kind, "sizes"))
+		sizes();
 	else if (!strcmp(kind, "names"))
 		names((unsigned)atoi(word), argc > 3 ? argv[3] : "");
 	return 0;

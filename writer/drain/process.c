@@ -114,6 +114,10 @@ uint64_t xs_process_read(struct xs_process *process, bool all)
 	xs_cuda_look(process);
 	xs_process_find_tracks(process);
 	read = read_tracks(process, all);
+	if (all || !xs_process_is_behind(process)) {
+		xs_itt_pass(process);
+		xs_mpi_pass(process);
+	}
 	if (process->awaits_event && xs_cuda_is_there(process))
 		process->awaits_event = !xs_sinks_open(process, true);
 	/* not before the calls that its buffers' records belong to */

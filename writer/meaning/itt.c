@@ -7,6 +7,7 @@
 
 #include "copy.h"
 #include "counted.h"
+#include "early.h"
 #include "extras.h"
 #include "itt.h"
 #include "own_clock.h"
@@ -32,13 +33,15 @@ struct keyed {
 		uint64_t start;	 /* as the task's */
 		uint64_t number; /* no two have the same */
 	} key;
-	struct keyed *next; /* unused ones */
+	struct keyed *next;    /* unused ones */
+	struct xs_early early; /* of an end */
 	uint64_t tick;
 	struct xs_open task; /* of an end: start is its time */
 };
 
 struct xs_keyed {
 	struct xs_tree tree;
+	struct xs_earlies ends;
 	struct keyed *spare;
 	uint64_t number; /* given out so far */
 };
@@ -170,20 +173,62 @@ static void show(struct xs_process *process, struct keyed *begin, uint64_t end, 
 	drop_half(process, begin);
 }
 
+static void take_half(struct xs_process *process, struct keyed *half)
+{
+	xs_tree_take(&process->keyed->tree, &half->key.node);
+	if (half->key.is_end)
+		xs_early_take(&process->keyed->ends, &half->early);
+}
+
+static void drop_end(struct xs_process *process, struct xs_early *early)
+{
+	struct keyed *end = (struct keyed *)((char *)early - offsetof(struct keyed, early));
+
+	take_half(process, end);
+	process->unmatched++;
+	drop_half(process, end);
+}
+
+void xs_itt_pass(struct xs_process *process)
+{
+	struct xs_early *early;
+
+	if (!process->keyed)
+		return;
+	process->keyed->ends.pass++;
+	while ((early = xs_early_next(&process->keyed->ends)))
+		drop_end(process, early);
+}
+
+/* Room for one more half. An end gives way: it may have no begin. */
+static bool make_room(struct xs_process *process)
+{
+	struct xs_keyed *keyed = process->keyed;
+
+	if (keyed->tree.count < KEYED_MAX)
+		return true;
+	process->omitted[XS_OMIT_SPANS]++;
+	if (!keyed->ends.oldest)
+		return false;
+	drop_end(process, keyed->ends.oldest);
+	return true;
+}
+
 static void add_half(struct xs_process *process, struct keyed *half)
 {
 	struct keyed *other = partner(process->keyed, &half->key);
 
-	if (!other && process->keyed->tree.count >= KEYED_MAX) {
-		process->omitted[XS_OMIT_SPANS]++;
+	if (!other && !make_room(process)) {
 		drop_half(process, half);
 		return;
 	}
 	if (!other) {
 		xs_tree_add(&process->keyed->tree, &half->key.node);
+		if (half->key.is_end)
+			xs_early_add(&process->keyed->ends, &half->early);
 		return;
 	}
-	xs_tree_take(&process->keyed->tree, &other->key.node);
+	take_half(process, other);
 	if (half->key.is_end)
 		show(process, other, half->task.start, false);
 	else
@@ -290,7 +335,7 @@ void xs_itt_finish(struct xs_process *process, uint64_t end)
 	while (process->keyed && process->keyed->tree.root) {
 		struct keyed *k = keyed_of(process->keyed->tree.root);
 
-		xs_tree_take(&process->keyed->tree, &k->key.node);
+		take_half(process, k);
 		if (!k->key.is_end) {
 			/* it ended while nothing was recorded, if it ended at all */
 			uint64_t off = xs_process_paused_after(process, k->tick), last = end;
@@ -344,8 +389,14 @@ static void read_instant(struct xs_track *track, const struct xs_args_record *re
 		.id = metadata || is_null(&record->id) ? NULL : &record->id,
 	};
 
+	struct xs_open *task;
+	struct xs_id within;
+
 	if (!process->open_count)
 		return;
+	task = mark.id ? find_open(track, 0, &(struct xs_id){ 0 }) : NULL;
+	if (task && xs_extra_self(process, task, &within))
+		mark.within = &within;
 	(void)xs_own_time_begin(track, &record->event, &loose, loose.start);
 	xs_extra_add_args(process, &loose, record, length);
 	mark.ns = loose.start;

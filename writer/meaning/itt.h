@@ -13,6 +13,8 @@ void xs_itt_end(struct xs_track *track, struct xs_open *task, uint64_t end, bool
 		bool unfinished);
 /* What the track alone knows of open spans is found through its process from here on. */
 void xs_itt_release(struct xs_track *track);
+/* All that was in the process's rings when this was begun has been read. */
+void xs_itt_pass(struct xs_process *process);
 /* The process has ended: what is still open. */
 void xs_itt_finish(struct xs_process *process, uint64_t end);
 

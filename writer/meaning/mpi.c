@@ -11,6 +11,7 @@
 
 #include "copy.h"
 #include "cuts.h"
+#include "early.h"
 #include "mpi_records.h"
 #include "sink.h"
 #include "tree.h"
@@ -30,7 +31,8 @@ enum {
  */
 struct request {
 	struct xs_tree_node node;
-	struct request *next; /* unused ones */
+	struct request *next;  /* unused ones */
+	struct xs_early early; /* of an end */
 	uint64_t handle, start, number;
 	uint64_t serial; /* no two have the same */
 	uint8_t kind;
@@ -55,6 +57,7 @@ struct xs_mpi_started {
 struct xs_requests {
 	struct xs_tree tree;
 	struct request *spare;
+	struct xs_earlies ends;
 	uint64_t number, serial; /* given out so far */
 };
 
@@ -83,34 +86,6 @@ static int compare(const struct xs_tree_node *x, const struct xs_tree_node *y)
 	return difference ? difference : order(a->serial, b->serial);
 }
 
-static struct request *new_request(struct xs_process *process, uint64_t handle)
-{
-	struct xs_requests *requests = process->requests;
-	struct request *request;
-
-	if (!requests) {
-		requests = process->requests = calloc(1, sizeof(*requests));
-		if (!requests)
-			return NULL;
-		requests->tree.compare = compare;
-	}
-	if (requests->tree.count >= REQUESTS_MAX) {
-		process->omitted[XS_OMIT_REQUESTS]++;
-		return NULL;
-	}
-	request = requests->spare;
-	if (request)
-		requests->spare = request->next;
-	else
-		request = malloc(sizeof(*request));
-	if (!request)
-		return NULL;
-	memset(request, 0, sizeof(*request));
-	request->handle = handle;
-	request->serial = ++requests->serial;
-	return request;
-}
-
 static void drop(struct xs_process *process, struct request *request)
 {
 	request->next = process->requests->spare;
@@ -125,6 +100,61 @@ static void put_in(struct xs_process *process, struct request *request)
 static void take_out(struct xs_process *process, struct request *request)
 {
 	xs_tree_take(&process->requests->tree, &request->node);
+}
+
+static void take_end_out(struct xs_process *process, struct request *end)
+{
+	take_out(process, end);
+	xs_early_take(&process->requests->ends, &end->early);
+}
+
+static void drop_end(struct xs_process *process, struct xs_early *early)
+{
+	struct request *end = (struct request *)((char *)early - offsetof(struct request, early));
+
+	take_end_out(process, end);
+	drop(process, end);
+}
+
+void xs_mpi_pass(struct xs_process *process)
+{
+	struct xs_early *early;
+
+	if (!process->requests)
+		return;
+	process->requests->ends.pass++;
+	while ((early = xs_early_next(&process->requests->ends)))
+		drop_end(process, early);
+}
+
+static struct request *new_request(struct xs_process *process, uint64_t handle)
+{
+	struct xs_requests *requests = process->requests;
+	struct request *request;
+
+	if (!requests) {
+		requests = process->requests = calloc(1, sizeof(*requests));
+		if (!requests)
+			return NULL;
+		requests->tree.compare = compare;
+	}
+	if (requests->tree.count >= REQUESTS_MAX) {
+		process->omitted[XS_OMIT_REQUESTS]++;
+		if (!requests->ends.oldest)
+			return NULL;
+		drop_end(process, requests->ends.oldest); /* it may have no begin */
+	}
+	request = requests->spare;
+	if (request)
+		requests->spare = request->next;
+	else
+		request = malloc(sizeof(*request));
+	if (!request)
+		return NULL;
+	memset(request, 0, sizeof(*request));
+	request->handle = handle;
+	request->serial = ++requests->serial;
+	return request;
 }
 
 /* The latest of the handle and kind up to `ns`. */
@@ -226,7 +256,7 @@ static void open_request(struct xs_process *process, struct request *request)
 		put_in(process, request);
 		return;
 	}
-	take_out(process, end);
+	take_end_out(process, end);
 	complete(request, end);
 	show(process, request, end->start, false);
 	drop(process, end);
@@ -309,7 +339,7 @@ static void read_request(struct xs_track *track, const struct xs_mpi_request_rec
 			 uint64_t ns)
 {
 	struct xs_process *process = track->process;
-	struct request *begin, *request;
+	struct request *begin, *request, end;
 
 	if (record->event.kind == XS_MPI_START) {
 		uint64_t serial;
@@ -329,12 +359,8 @@ static void read_request(struct xs_track *track, const struct xs_mpi_request_rec
 		return;
 	}
 	begin = find_open(process, record->request, ns);
-	/*
-	 * with one ring, what has not begun by now never will: it began while nothing was recorded
-	 */
-	if (!begin && process->track_count < 2)
-		return;
-	request = new_request(process, record->request);
+	/* a completion needs no room of its own: it makes some */
+	request = begin ? &end : new_request(process, record->request);
 	if (!request)
 		return;
 	request->kind = END;
@@ -348,9 +374,9 @@ static void read_request(struct xs_track *track, const struct xs_mpi_request_rec
 		take_out(process, begin);
 		complete(begin, request);
 		show(process, begin, ns, false);
-		drop(process, request);
 	} else {
 		put_in(process, request);
+		xs_early_add(&process->requests->ends, &request->early);
 	}
 }
 

@@ -35,6 +35,7 @@ struct xs_mark {
 	uint64_t ns;
 	uint8_t scope;		      /* enum xs_scope */
 	const struct xs_id *id;	      /* that the application gave it; NULL: none */
+	const struct xs_id *within;   /* of the open task that it lies in; NULL: none, or no id */
 	const struct xs_extra *extra; /* its arguments; NULL: none */
 };
 

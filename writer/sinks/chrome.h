@@ -387,8 +387,15 @@ void xs_chrome_about_free(struct xs_chrome *chrome);
 
 /* ---- flows.c: arrows between tasks that are named by their ids ---- */
 
-/* The slice of an id is written. */
-void xs_flows_place(struct xs_process *process, const struct xs_id *id, struct xs_place place);
+/* The slice of an id is written; it ends at `end`. */
+void xs_flows_place(struct xs_process *process, const struct xs_id *id, struct xs_place place,
+		    uint64_t end);
+/*
+ * A marker has an id, too. Arrows end on slices: its own end at its time on the slice that it lies
+ * in, which is written later, wherever that is shown then.
+ */
+void xs_flows_mark(struct xs_process *process, const struct xs_id *id, const struct xs_id *within,
+		   uint64_t ns);
 /* An arrow between two ids, as soon as both are written. name: a constant. */
 void xs_flows_add(struct xs_process *process, const char *name, const struct xs_id *from,
 		  const struct xs_id *to);

@@ -187,10 +187,10 @@ void xs_chrome_span(struct xs_process *process, const struct xs_slice *span)
 	if (!extra)
 		return;
 	if (memcmp(&extra->id, &none, sizeof(none)))
-		xs_flows_place(process, &extra->id, place);
+		xs_flows_place(process, &extra->id, place, span->end);
 	self = xs_id_of_self(extra->self);
 	if (extra->self)
-		xs_flows_place(process, &self, place);
+		xs_flows_place(process, &self, place, span->end);
 }
 
 /* ---- marks, counters, arrows ---- */
@@ -205,9 +205,8 @@ void xs_chrome_mark(struct xs_process *process, const struct xs_mark *mark)
 
 	if (!xs_chrome_wants(chrome, XS_TYPE_CPU_INSTANT_EVENT))
 		return;
-	if (mark->id) /* arrows lead to what the thread does at that time */
-		xs_flows_place(process, mark->id,
-			       (struct xs_place){ .tid = mark->tid, .start = mark->ns });
+	if (mark->id && mark->within)
+		xs_flows_mark(process, mark->id, mark->within, mark->ns);
 	o = xs_put_count(xs_output_put(&chrome->out), "{\"ph\":\"i\",\"tid\":", mark->tid);
 	o = xs_put(xs_put_count(o, ",\"pid\":", (uint32_t)process->pid), ",\"ts\":");
 	o = xs_json_micros(o, mark->ns);

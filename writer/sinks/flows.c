@@ -33,11 +33,18 @@ struct arrow {
 	struct xs_id from, to;
 };
 
+struct marker {
+	struct marker *next;
+	struct xs_id id, within;
+	uint64_t ns;
+};
+
 struct xs_flows {
 	struct generation generation[2];
 	uint32_t young;
-	struct arrow *waiting[BUCKETS]; /* by the id that is not known yet */
-	uint32_t waiting_count;
+	struct arrow *waiting[BUCKETS];	 /* by the id that is not known yet */
+	struct marker *markers[BUCKETS]; /* by the slice that they lie in, until it is written */
+	uint32_t waiting_count, marker_count;
 };
 
 static uint32_t bucket_of(const struct xs_id *id)
@@ -150,13 +157,12 @@ static void draw(struct xs_process *process, struct arrow *arrow)
 	flows->waiting_count++;
 }
 
-void xs_flows_place(struct xs_process *process, const struct xs_id *id, struct xs_place place)
+/* The id is known: what waits for it is drawn. */
+static void place_id(struct xs_process *process, const struct xs_id *id, struct xs_place place)
 {
-	struct xs_flows *flows = flows_of(process);
+	struct xs_flows *flows = xs_chrome_of(process)->span_flows;
 	struct arrow *again = NULL, **link;
 
-	if (!flows || !place.tid)
-		return;
 	remember(flows, id, place);
 	for (link = &flows->waiting[bucket_of(id)]; *link;) {
 		struct arrow *arrow = *link;
@@ -176,6 +182,51 @@ void xs_flows_place(struct xs_process *process, const struct xs_id *id, struct x
 		again = arrow->next;
 		draw(process, arrow);
 	}
+}
+
+void xs_flows_place(struct xs_process *process, const struct xs_id *id, struct xs_place place,
+		    uint64_t end)
+{
+	struct xs_flows *flows = flows_of(process);
+	struct marker **link;
+
+	if (!flows || !place.tid)
+		return;
+	place_id(process, id, place);
+	for (link = &flows->markers[bucket_of(id)]; *link;) {
+		struct marker *marker = *link;
+		struct xs_place at = { .tid = place.tid, .start = marker->ns };
+
+		if (!same(&marker->within, id)) {
+			link = &marker->next;
+			continue;
+		}
+		*link = marker->next;
+		flows->marker_count--;
+		/* by clocks of the application's it may lie elsewhere, and the slice end before */
+		if (at.start > end)
+			at.start = end;
+		if (at.start < place.start)
+			at.start = place.start;
+		place_id(process, &marker->id, at);
+		free(marker);
+	}
+}
+
+void xs_flows_mark(struct xs_process *process, const struct xs_id *id, const struct xs_id *within,
+		   uint64_t ns)
+{
+	struct xs_flows *flows = flows_of(process);
+	struct marker *marker, **bucket;
+
+	/* few have arrows: those beyond the bound are forgotten as other ids are */
+	marker = flows && flows->marker_count < WAITING_MAX ? malloc(sizeof(*marker)) : NULL;
+	if (!marker)
+		return;
+	bucket = &flows->markers[bucket_of(within)];
+	*marker = (struct marker){ .next = *bucket, .id = *id, .within = *within, .ns = ns };
+	*bucket = marker;
+	flows->marker_count++;
 }
 
 void xs_flows_add(struct xs_process *process, const char *name, const struct xs_id *from,
@@ -198,13 +249,20 @@ void xs_flows_fini(struct xs_process *process)
 
 	if (!flows)
 		return;
-	for (uint32_t i = 0; i < BUCKETS; i++)
+	for (uint32_t i = 0; i < BUCKETS; i++) {
 		while (flows->waiting[i]) {
 			struct arrow *arrow = flows->waiting[i];
 
 			flows->waiting[i] = arrow->next;
 			free(arrow);
 		}
+		while (flows->markers[i]) {
+			struct marker *marker = flows->markers[i];
+
+			flows->markers[i] = marker->next;
+			free(marker);
+		}
+	}
 	free(flows->generation[0].room);
 	free(flows->generation[1].room);
 	free(flows);
