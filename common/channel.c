@@ -3,7 +3,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
+
+/* How often a word is said, while the kernel takes none; half a second in all. */
+#define SAY_TRIES    50
+#define SAY_PAUSE_NS 10000000
 
 int xs_channel_move_up(int fd)
 {
@@ -29,10 +34,20 @@ int xs_channel_open(int ends[2])
 
 void xs_channel_say(int end, enum xs_word word, int32_t number)
 {
+	const struct timespec pause = { .tv_nsec = SAY_PAUSE_NS };
 	struct xs_message message = { .word = word, .number = number };
 
-	/* there is room: each side says a few words in all */
-	(void)send(end, &message, sizeof(message), MSG_NOSIGNAL | MSG_DONTWAIT);
+	/* there is room, as each side says a few words in all; but the kernel may lack memory */
+	for (int left = SAY_TRIES; left; left--) {
+		if (send(end, &message, sizeof(message), MSG_NOSIGNAL | MSG_DONTWAIT) >= 0)
+			return;
+		if (errno == EPIPE || errno == ECONNRESET)
+			return; /* nobody is there */
+		if (errno != EINTR)
+			(void)nanosleep(&pause, NULL);
+	}
+	/* who waits for the word sees an end instead, and waits no longer */
+	(void)shutdown(end, SHUT_WR);
 }
 
 enum xs_heard xs_channel_hear(int end, bool wait, struct xs_message *ret)

@@ -45,7 +45,10 @@ enum xs_heard {
 int xs_channel_move_up(int fd);
 /* Makes both ends, moved up. 0 or -errno. */
 int xs_channel_open(int ends[2]);
-/* Says it if the other one is there. Never waits, and raises no signal. */
+/*
+ * Says it if the other one is there; raises no signal. Waits only while the kernel takes no word,
+ * for half a second at most; then the other one sees the end of the channel.
+ */
 void xs_channel_say(int end, enum xs_word word, int32_t number);
 /* What was said next; wait: until something is. */
 enum xs_heard xs_channel_hear(int end, bool wait, struct xs_message *ret);

@@ -17,7 +17,7 @@ int xs_path_from_root(const char *path, char *out, size_t size)
 			int error = errno;
 
 			(void)snprintf(out, size, "%s", path[0] ? path : ".");
-			return -error;
+			return error == ERANGE ? -ENAMETOOLONG : -error;
 		}
 		used = real = strcmp(out, "/") ? strlen(out) : 0;
 	}

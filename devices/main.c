@@ -17,6 +17,7 @@
 
 #include "devices.h"
 #include "options.h"
+#include "streams.h"
 
 static const char *const apis[] = { "Level Zero", "OpenCL", "CUDA" };
 
@@ -105,19 +106,6 @@ static void print_metrics(void)
 		(void)xs_print_metrics();
 }
 
-/* A list that is not whole is none. */
-static int printed(void)
-{
-	bool flushed = !fflush(stdout);
-
-	if (flushed && !ferror(stdout))
-		return 0;
-	if (flushed || errno != EPIPE)
-		fprintf(stderr, "xstrace: cannot write the list: %s\n",
-			flushed ? "stdout takes no more" : strerror(errno));
-	return XS_EXIT_SELF;
-}
-
 int main(int argc, char **argv)
 {
 	static const struct {
@@ -131,7 +119,7 @@ int main(int argc, char **argv)
 	if (argc == 2 && !strcmp(argv[1], "metrics")) {
 		xs_want_metrics();
 		print_metrics();
-		return printed();
+		return xs_printed("xstrace") ? 0 : XS_EXIT_SELF;
 	}
 	if (argc < 2) {
 		fprintf(stderr, "xstrace-devices: called by xstrace --device-list\n");
@@ -153,5 +141,5 @@ int main(int argc, char **argv)
 	list_devices(&list);
 	if (!strcmp(argv[1], "all"))
 		print_metrics();
-	return printed();
+	return xs_printed("xstrace") ? 0 : XS_EXIT_SELF;
 }

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "json.h"
+#include "options.h"
+#include "streams.h"
 #include "text.h"
 #include "version.h"
 
@@ -113,5 +115,5 @@ int dr_print(bool json)
 		else
 			puts("\nxstrace works here.");
 	}
-	return fflush(stdout) || ferror(stdout) ? 125 : bad > 0;
+	return xs_printed("xstrace") ? bad > 0 : XS_EXIT_SELF;
 }

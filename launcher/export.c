@@ -20,6 +20,7 @@
 
 #include "look.h"
 #include "option_values.h"
+#include "paths.h"
 #include "text.h"
 
 #define EVERY_MS   5000 /* a file is written anew; and runs are looked at, so that counters go on */
@@ -124,8 +125,9 @@ static int listen_at(struct target *target, const char *spec, const char *host, 
 static int open_target(struct target *target, const char *spec)
 {
 	const char *where = spec + sizeof(XS_EXPORT_PROMETHEUS) - 1, *colon = strrchr(where, ':');
-	char host[64];
+	char host[64], directory[PATH_MAX];
 	struct stat st;
+	int error;
 
 	target->socket = -1;
 	target->path = where;
@@ -136,7 +138,15 @@ static int open_target(struct target *target, const char *spec)
 		/* it would be put in the place of a device or a pipe */
 		if (!stat(where, &st) && !S_ISREG(st.st_mode))
 			return tell(spec, "what is there is no file");
-		return 0;
+		/* said now: a short application may have ended when the first numbers come */
+		error = xs_path_from_root(where, directory, sizeof(directory));
+		if (strrchr(directory, '/') > directory)
+			*strrchr(directory, '/') = '\0';
+		else
+			(void)snprintf(directory, sizeof(directory), "/");
+		if (!error && access(directory, W_OK | X_OK) < 0)
+			error = -errno;
+		return error ? tell(spec, strerror(-error)) : 0;
 	}
 	(void)snprintf(host, sizeof(host), "%.*s", (int)(colon - where), where);
 	if (host[0] == '[' && host[strlen(host) - 1] == ']') {

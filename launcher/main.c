@@ -12,6 +12,7 @@
 #include "clock.h"
 #include "launcher.h"
 #include "program.h"
+#include "streams.h"
 #include "text.h"
 #include "version.h"
 
@@ -286,19 +287,6 @@ static void open_streams(void)
 		(void)close(fd);
 }
 
-/* What a command has printed is on its way, or its status tells. */
-static int printed(int status)
-{
-	bool flushed = !fflush(stdout);
-
-	if (flushed && !ferror(stdout))
-		return status;
-	if (flushed || errno != EPIPE)
-		xs_tell("xstrace: cannot write all that there is to say: %s\n",
-			flushed ? "stdout takes no more" : strerror(errno));
-	return status ? status : XS_EXIT_SELF;
-}
-
 /* "--top NAME" is "--top=NAME": there is no application that it could be. */
 static void join_name(int *argc, char **argv)
 {
@@ -321,7 +309,7 @@ int main(int argc, char **argv)
 	static struct xs_options options;
 	command_t *command;
 	char error[512];
-	int app;
+	int app, result;
 
 	xs_launcher_began = xs_clock_ns(CLOCK_MONOTONIC);
 	xs_limits_lift();
@@ -354,7 +342,9 @@ int main(int argc, char **argv)
 		(void)snprintf(options.show_help, sizeof(options.show_help), "%s", argv[app]);
 	if (command) {
 		open_streams();
-		return printed(command(&options));
+		xs_stdout_waits();
+		result = command(&options);
+		return xs_printed("xstrace") || result ? result : XS_EXIT_SELF;
 	}
 	if (app == argc && options.export[0])
 		return xs_export(&options);

@@ -59,6 +59,5 @@ bool xs_program_is_text(const char *path)
 
 	if (fd >= 0)
 		close(fd);
-	return n >= 0 && !memchr(text, '\0', (size_t)n) &&
-	       !(n >= 2 && text[0] == '#' && text[1] == '!');
+	return n >= 0 && !memchr(text, '\0', (size_t)n);
 }

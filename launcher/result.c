@@ -100,11 +100,16 @@ static void put_config(FILE *out, const struct xs_launch *launch, char **all, ch
 int xs_report_check(const struct xs_options *options)
 {
 	char directory[PATH_MAX], report[PATH_MAX];
+	int error;
 
 	if (!options->output[0])
 		return 0;
 	/* where it says, whatever --output-dir-path is */
-	(void)xs_path_from_root(options->output, report, sizeof(report));
+	error = xs_path_from_root(options->output, report, sizeof(report));
+	if (error < 0) {
+		xs_tell("xstrace: --output %s: %s\n", options->output, strerror(-error));
+		return -1;
+	}
 	(void)snprintf(directory, sizeof(directory), "%.*s",
 		       strrchr(report, '/') > report ? (int)(strrchr(report, '/') - report) : 1,
 		       report);
@@ -163,13 +168,18 @@ static int make_output(const struct xs_options *options, bool *ret_made)
 int xs_output_check(const struct xs_options *options, bool *ret_made)
 {
 	char dir[PATH_MAX];
+	int error;
 
 	if (make_output(options, ret_made) < 0)
 		return -1;
-	(void)xs_path_from_root(options->output_dir, dir, sizeof(dir));
-	if ((xs_want_chrome(options) || options->result_dir[0]) && access(dir, W_OK | X_OK) < 0) {
+	/* no path leads into a working directory that was removed, or lies too deep */
+	error = xs_path_from_root(options->output_dir, dir, sizeof(dir));
+	if (!error && access(dir, W_OK | X_OK) < 0)
+		error = -errno;
+	if ((xs_want_chrome(options) || options->result_dir[0]) && error < 0) {
 		xs_tell("xstrace: cannot write in %s: %s; --%s chooses another directory\n", dir,
-			strerror(errno), options->result_dir[0] ? "result-dir" : "output-dir-path");
+			strerror(-error),
+			options->result_dir[0] ? "result-dir" : "output-dir-path");
 		return -1;
 	}
 	return xs_report_check(options);

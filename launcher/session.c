@@ -314,11 +314,12 @@ size_t xs_session_open(const char *name, struct xs_launch **ret_runs)
 	struct found found = find(name);
 	unsigned uid;
 
-	*ret_runs = found.runs;
 	if (found.count) {
 		qsort(found.runs, found.count, sizeof(*found.runs), by_rank);
+		*ret_runs = found.runs;
 		return found.count;
 	}
+	*ret_runs = NULL;
 	free(found.runs);
 	if (found.foreign[0])
 		tell_foreign(name, found.foreign);

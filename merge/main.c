@@ -15,6 +15,7 @@
 #include "new_file.h"
 #include "passes.h"
 #include "paths.h"
+#include "streams.h"
 
 #define DAY_NS 86400000000000
 
@@ -318,10 +319,12 @@ int main(int argc, char **argv)
 	struct xm_merge merge = { 0 };
 	struct xm_work work = { .merge = &merge };
 	struct rlimit files;
-	int result = xm_options_parse(argc, argv, &options);
+	int result;
 
+	xs_stdout_waits();
+	result = xm_options_parse(argc, argv, &options);
 	if (result)
-		return result - 1;
+		return result == 1 && !xs_printed("xstrace-merge") ? XM_FAILED : result - 1;
 	(void)signal(SIGXFSZ, SIG_IGN); /* a file that grows too large is an error, and said */
 	xm_new_file_init();
 	/* all inputs are open at once */

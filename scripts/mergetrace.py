@@ -226,24 +226,33 @@ def by_rank(args):
         fail(error)
 
 
-def main():
-    global ranks, running, trace, workers
-    find_package()
+def run(_):
+    """The exit status; where xstrace-merge does all the work, this process becomes it."""
+    global ranks, trace, workers
     args = arguments()
     output = args.outputFile or ("" if args.by_rank else "unitrace.all.json")
     merger = find_merger() if output or args.parquet else None
     status = 0
     if args.by_rank:
-        from xstrace import ranks, running, trace, workers
+        from xstrace import ranks, trace, workers
 
-        status = running.command("mergetrace.py", FAILED)(lambda _: by_rank(args))()
+        status = by_rank(args)
     if not output:
         return status
     more = ["--no-clock-sync"] if args.no_clock_sync else []
     command = [merger, "-o", output, *more, "--", *args.inputs]
+    sys.stdout.flush()
     if not status:
         os.execv(merger, command)
     return max(status, subprocess.run(command).returncode)
+
+
+def main():
+    global running
+    find_package()
+    from xstrace import running
+
+    return running.command("mergetrace.py", FAILED)(run)()
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "packets.h"
+#include "streams.h"
 #include "sweep.h"
 #include "tables_options.h"
 #include "text.h"
@@ -123,7 +124,7 @@ static int write_tables(struct xt_trace *trace, int directory, const struct xt_o
 {
 	struct xt_out out = { 0 };
 	struct xt_rows ends;
-	int result, closed;
+	int result;
 
 	xt_rows_init(&ends, directory, options->memory / 4);
 	result = xt_out_create(&out, directory, options->threads);
@@ -133,16 +134,18 @@ static int write_tables(struct xt_trace *trace, int directory, const struct xt_o
 		result = xt_join(trace, &out, &ends);
 	if (!result)
 		xt_tell(trace, &out);
-	closed = xt_out_close(&out);
+	result = xt_out_close(&out, directory, result);
 	xt_rows_free(&ends);
-	return result ? result : closed;
+	return result;
 }
 
-static int open_directory(const char *path)
+/* *ret_made: it was not there before. */
+static int open_directory(const char *path, bool *ret_made)
 {
 	int directory;
 
-	if (mkdir(path, 0777) < 0 && errno != EEXIST)
+	*ret_made = !mkdir(path, 0777);
+	if (!*ret_made && errno != EEXIST)
 		return -errno;
 	directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return directory < 0 ? -errno : directory;
@@ -200,12 +203,15 @@ int main(int argc, char **argv)
 {
 	struct xt_options options = { 0 };
 	struct xt_trace trace = { 0 };
-	int result = xt_options_parse(argc, argv, &options), directory;
+	int result, directory;
+	bool made;
 
+	xs_stdout_waits();
+	result = xt_options_parse(argc, argv, &options);
 	if (result)
-		return result - 1;
+		return result == 1 && !xs_printed("xstrace-tables") ? XT_FAILED : result - 1;
 	(void)signal(SIGXFSZ, SIG_IGN); /* a file that grows too large is an error, and said */
-	directory = open_directory(options.output);
+	directory = open_directory(options.output, &made);
 	if (directory < 0)
 		return fail(options.output, xm_reason(directory));
 	trace.path = options.trace;
@@ -216,5 +222,7 @@ int main(int argc, char **argv)
 	xm_file_close(&trace.file);
 	xt_trace_free(&trace);
 	close(directory);
+	if (result == XT_FAILED && made)
+		(void)rmdir(options.output); /* what could not be made is not there */
 	return result;
 }

@@ -1,6 +1,8 @@
 #include "out.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
@@ -126,18 +128,25 @@ int xt_out_create(struct xt_out *out, int directory, unsigned workers)
 	return 0;
 }
 
-int xt_out_close(struct xt_out *out)
+int xt_out_close(struct xt_out *out, int directory, int error)
 {
-	int error = 0;
+	bool made[COUNT(tables)];
+	char path[64];
 
 	for (size_t i = 0; i < COUNT(tables); i++) {
 		struct xt_table **table = table_of(out, i);
 		int result = *table ? xt_table_close(*table) : 0;
 
+		made[i] = *table;
 		error = error ? error : result;
 		*table = NULL;
 	}
 	xt_pool_free(out->pool);
 	out->pool = NULL;
+	for (size_t i = 0; error && i < COUNT(tables); i++) {
+		(void)snprintf(path, sizeof(path), "%s.parquet", tables[i].name);
+		if (made[i])
+			(void)unlinkat(directory, path, 0);
+	}
 	return error;
 }

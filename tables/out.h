@@ -92,7 +92,10 @@ struct xt_out {
 
 /* Creates all of them. 0 or -errno. */
 int xt_out_create(struct xt_out *out, int directory, unsigned workers);
-/* Ends all of them. 0 or the first -errno. */
-int xt_out_close(struct xt_out *out);
+/*
+ * Ends all of them; where something has failed (error, else 0) or fails now, the files are removed.
+ * 0 or the first -errno.
+ */
+int xt_out_close(struct xt_out *out, int directory, int error);
 
 #endif

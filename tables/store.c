@@ -63,6 +63,8 @@ static bool move(struct xt_store *store, uint64_t at, size_t length)
 	if (store->filled) {
 		put(store, store->out, store->filled);
 		store->filled = 0;
+		if (store->error)
+			return false;
 	}
 	if (store->window_room < wanted || store->window_room > 4 * wanted) {
 		free(store->window);

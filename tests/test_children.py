@@ -40,6 +40,21 @@ def test_script_without_an_interpreter_line(xstrace):
     run.check_expected()
 
 
+@pytest.mark.parametrize("line", ["#! ", "#!./other", "#!/bin/" + "./" * 200 + "sh"], ids=["blank", "a script", "long"])
+def test_script_whose_interpreter_line_the_kernel_does_not_take(xstrace, line):
+    """Then shells and env(1) run it with sh, too."""
+    script = xstrace.cwd / "script"
+    (xstrace.cwd / "other").write_text("no interpreter line\n")
+    script.write_text(f"{line}\n{APPS}/itt_tasks 10\nexit 9\n")
+    for one in (script, xstrace.cwd / "other"):
+        one.chmod(0o755)
+    run = xstrace(ITT, script)
+    assert run.status == xstrace.bare("env", [script]).status
+    if line != "#!./other":
+        assert run.status == 9
+        run.check_expected()
+
+
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 def test_python_multiprocessing(xstrace, method):
     bare = xstrace.bare(sys.executable, [PY_MP, method])

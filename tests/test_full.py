@@ -1,14 +1,16 @@
 """Full rings and disks, small memory, no drain process: one clear line each, the app unharmed."""
 
 import os
+import re
 import resource
+import shutil
 import signal
 import subprocess
 import time
 
 import pytest
 
-from conftest import APPS, NOBODY, compile_c, copy_build, expected_lines, mounted, program, root_only, wait_until
+from conftest import APPS, NOBODY, XSTRACE, compile_c, copy_build, expected_lines, mounted, program, root_only, wait_until
 from test_endings import truth
 
 ITT = "--chrome-itt-logging"
@@ -144,6 +146,7 @@ def check_full_disk(run, reason, least=1):
     if run.trace_files:
         assert least <= run.trace.count("tasks") < 100000
         assert run.trace.other["lost"] > 0
+        assert [line for line in run.said if "lost, at least: what the disk did not take" in line], run.said
 
 
 @root_only
@@ -157,6 +160,21 @@ def test_full_disk(xstrace, size, compress):
         # a first frame (1 MiB of JSON) or the blocks that the end needs may be more than there is
         check_full_disk(run, "No space left", 1 if size in ("100k", "300k", "1m") and not compress else 0)
         assert run.trace_files
+
+
+def test_a_working_directory_that_no_path_leads_to(xstrace):
+    """It was removed, or lies too deep: said before the application runs, as of any place that cannot be written."""
+    script = 'mkdir gone; cd gone; rmdir ../gone; exec "$@"'
+    deep = f"for i in $(seq {4096 // 200 + 2}); do mkdir {'d' * 200}; cd -P {'d' * 200} || exit; done; exec \"$@\""
+    for how, reason in ((script, "No such file or directory"), (deep, "name too long")):
+        for options in ("--chrome-itt-logging", "-h -o report.txt", "--result-dir results"):
+            run = xstrace.bare("bash", ["-c", how, "bash", XSTRACE, *options.split(), APPS / "itt_tasks", "5"])
+            assert (run.status, run.out) == (125, ""), options
+            said = [line for line in run.said if line.startswith("xstrace: ")]
+            assert len(said) == 1 and re.search(reason, said[0], re.I), run.said
+            shutil.rmtree(xstrace.cwd / ("d" * 200), ignore_errors=True)
+            assert xstrace.bare("bash", ["-c", how, "bash", XSTRACE, "-h", APPS / "itt_tasks", "5"]).status == 0
+            shutil.rmtree(xstrace.cwd / ("d" * 200), ignore_errors=True)
 
 
 @root_only

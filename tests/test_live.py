@@ -1,6 +1,7 @@
 """Runs while they go on: --top, --once, --json, --export."""
 
 import contextlib
+import fcntl
 import json
 import os
 import pty
@@ -18,7 +19,7 @@ import urllib.request
 
 import pytest
 
-from conftest import APPS, NOBODY, XSTRACE, alive, root_only, wait_until
+from conftest import APPS, BUILD, NOBODY, XSTRACE, alive, root_only, wait_until
 
 ITT = "--chrome-itt-logging"
 
@@ -338,7 +339,7 @@ def test_while_it_is_stopped_the_terminal_is_the_shells(xstrace):
     watched.finish()
 
 
-@pytest.mark.parametrize("words", ["--version", "--help", "--help topics", "--device-list", "--metric-list", "--once --top", "--once --json --top"])
+@pytest.mark.parametrize("words", ["--version", "--help", "--help topics", "--device-list", "--metric-list", "--once --top", "--once --json --top", "--doctor"])
 def test_a_full_stdout_is_an_error(xstrace, words):
     watched = Watched(xstrace, "tasks a 10".split()).go() if "--top" in words else None
     with open("/dev/full", "w") as full:
@@ -348,6 +349,65 @@ def test_a_full_stdout_is_an_error(xstrace, words):
     assert done.returncode == 0 and "cannot write" not in done.stderr  # nobody wants to know
     if watched:
         watched.finish()
+
+
+@pytest.mark.parametrize("what", ["link", "link to a run", "file", "pipe"])
+def test_a_session_name_that_something_else_has(what):
+    """One line, whoever has put there what."""
+    name = f"taken-{os.getpid()}"
+    place = f"/dev/shm/xstrace-session-{os.geteuid()}-{name}"
+    make = {
+        "link": lambda: os.symlink("/nowhere", place),
+        "link to a run": lambda: os.symlink("/dev/shm/xstrace-AAAAAA", place),
+        "file": lambda: open(place, "w").close(),
+        "pipe": lambda: os.mkfifo(place),
+    }
+    make[what]()
+    try:
+        for words in (["--once", f"--top={name}"], [f"--top={name}"], ["--stop", name], ["--stacks", name], ["--dump", name]):
+            done = subprocess.run([XSTRACE, *words], capture_output=True, text=True, timeout=20)
+            assert done.returncode == 125 and done.stderr.count("\n") == 1, (words, done)
+    finally:
+        os.unlink(place)
+
+
+LONG = ("launcher/xstrace --help", "launcher/xstrace --doctor", "merge/xstrace-merge --help", "tables/xstrace-tables --help")
+
+
+@pytest.mark.parametrize("words", LONG)
+def test_a_stdout_that_others_made_non_blocking(words):
+    """Who reads late gets all of it."""
+    program, option = words.split()
+    reader, writer = os.pipe()
+    fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
+    os.set_blocking(writer, False)
+    os.write(writer, b" " * 4000)
+    with subprocess.Popen([BUILD / program, option], stdout=writer, stderr=subprocess.PIPE) as child:
+        time.sleep(2)
+        assert not os.get_blocking(writer)  # what others want of it stays
+        os.close(writer)
+        text = b""
+        while part := os.read(reader, 65536):
+            text += part
+        os.close(reader)
+        assert (child.stderr.read(), child.wait()) == (b"", 0)
+    assert len(text) > 4000 + 500 and text.endswith(b"\n")
+
+
+@pytest.mark.parametrize("words", ["merge/xstrace-merge --help", "merge/xstrace-merge --version", "tables/xstrace-tables --help"])
+def test_a_full_stdout_is_an_error_of_each_program(words):
+    program, option = words.split()
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([BUILD / program, option], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert done.returncode == 125 and "cannot write" in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_a_file_that_cannot_be_exported_to_is_said_at_once(xstrace):
+    """However short the application is: it runs, and the line comes."""
+    for where in ("none/x.prom", "/proc/x.prom" if os.geteuid() else "/proc/none/x.prom"):
+        run = xstrace(f"--export prometheus:{where} --chrome-itt-logging", "itt_tasks", [5])
+        assert run.status == 0 and [line for line in run.said if where in line and "--export" in line], run.said
+        run.check_expected()
 
 
 def url_of(run):

@@ -1,6 +1,8 @@
 """What holds of every command that reads what others wrote: one table of commands, and the rules that all of them keep."""
 
 import contextlib
+import fcntl
+import functools
 import importlib
 import json
 import os
@@ -14,7 +16,7 @@ import time
 import tomllib
 
 import pytest
-from conftest import BUILD, ROOT
+from conftest import BUILD, ROOT, mounted, root_only
 
 SCRIPTS = ROOT / "scripts"
 duckdb = pytest.importorskip("duckdb")
@@ -248,6 +250,148 @@ def test_no_program_is_run_that_anybody_may_have_put_there(tmp_path):
         env = {"PYTHONPATH": str(tmp_path / "mine/python"), "PATH": ""}
         found = subprocess.run([sys.executable, "-c", find], env=env, capture_output=True, text=True, check=True).stdout.strip()
         assert found == ("None" if place == tmp_path / "bin" else str(tmp_path / "mine/bin/xstrace-tables"))
+
+
+ALONE = ("xstrace-check", "xstrace-query", "xstrace-report", "mergetrace.py", "roofline.py", "summary.py")
+
+
+@pytest.mark.parametrize(
+    "words", [*([name, "--help"] for name in ALONE), ["xstrace-query", "--list"], ["xstrace-check", "in.json"]], ids=" ".join
+)
+def test_a_full_stdout_is_one_line(words, tmp_path):
+    """Also what argparse prints, and also where that line has no room either."""
+    (tmp_path / "in.json").write_text(TRACE)
+    words = python(*words)
+
+    def end(how):
+        return subprocess.run(
+            ["sh", "-c", f'exec {how}; exec "$@"', "sh", *words], cwd=tmp_path, capture_output=True, text=True, timeout=60
+        )
+
+    done = end(">/dev/full")
+    assert done.returncode in (1, 2, 125) and re.fullmatch(r"[\w.-]+: cannot write: No space left on device\n", done.stderr), done.stderr
+    assert end(">/dev/full 2>&1").returncode == done.returncode
+    for how in (">&-", ">&- 2>&-"):
+        assert (end(how).returncode, end(how).stderr) == (0, "")
+
+
+def test_a_stdout_that_others_made_non_blocking(tmp_path):
+    """What does not fit waits for whoever reads, as it would if they had not."""
+    (tmp_path / "in.json").write_text(TRACE)
+    reader, writer = os.pipe()
+    fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
+    os.set_blocking(writer, False)
+    words = python("xstrace-query", "--no-cache", "--format", "csv", str(tmp_path / "in.json"), "select * from range(20000)")
+    with subprocess.Popen(words, stdout=writer, stderr=subprocess.PIPE) as child:
+        os.close(writer)
+        time.sleep(1)
+        text = b""
+        while part := os.read(reader, 65536):
+            text += part
+        os.close(reader)
+        assert (child.stderr.read(), child.wait()) == (b"", 0)
+    assert text.decode().split() == ["range", *map(str, range(20000))]
+
+
+# OUT is another name of the input
+SPARED = {
+    "query": python("xstrace-query", "--no-cache", "-o", "OUT", "in", "select 1"),
+    "query of many": python("xstrace-query", "--processes", "2", "-o", "OUT", "in", "top-calls"),
+    "report": python("xstrace-report", "-o", "OUT", "in"),
+    "report as data": python("xstrace-report", "--json", "OUT", "in"),
+    "two outputs": python("xstrace-report", "--json", "new", "-o", "./new", "in"),
+    "path": python("xstrace-path", "-o", "OUT", "in"),
+    "diff": python("xstrace-diff", "--no-cache", "--junit", "OUT", "in", "in"),
+    "summary.py": python("summary.py", "--json", "OUT", "--input", "in"),
+    "schema": python("categorize.py", "--json", "OUT", "--ini", "in"),
+}
+
+
+@pytest.mark.parametrize("tool", SPARED)
+def test_no_input_is_written_over(tool, tmp_path):
+    text = "[a if startswith]\nb\n" if tool == "schema" else TRACE
+    (tmp_path / "in").write_text(text)
+    (tmp_path / "link").symlink_to("in")
+    for name in ("in", "./in", "link"):
+        words = [name if word == "OUT" else word for word in SPARED[tool]]
+        done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+        assert done.returncode in (1, 2) and "another name" in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr
+        assert (tmp_path / "in").read_text() == text and set(os.listdir(tmp_path)) <= {"in", "link", "in.tables"}
+
+
+@pytest.mark.parametrize("tool", OVER)
+def test_what_cannot_be_written_is_named_as_the_user_did(tool, tmp_path):
+    (tmp_path / "in.json").write_text(TRACE)
+    (tmp_path / OVER[tool]).symlink_to("nowhere/at-all")
+    done = run(tool, tmp_path, str(tmp_path / "in.json"))
+    check_words(tool, done)
+    assert done.returncode and OVER[tool].encode() in done.stderr and b".xstrace-" not in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("name", ["xstrace-path", "xstrace-diff", "xstrace-report"])
+def test_too_little_memory_is_said(name, tmp_path):
+    """Of whatever library it is that finds none: no fault of ours."""
+    (tmp_path / "in.json").write_text(TRACE)
+    words = python(
+        name, *(["in.json"] if name != "xstrace-diff" else ["in.json", "in.json"]), *(["-q"] if name == "xstrace-report" else [])
+    )
+
+    def begin(size):
+        resource.setrlimit(resource.RLIMIT_AS, (size, size))
+
+    said = []
+    for size in range(40, 400, 45):
+        done = subprocess.run(
+            words, cwd=tmp_path, capture_output=True, text=True, timeout=60, preexec_fn=functools.partial(begin, size << 20)
+        )
+        said.append(done.stderr)
+        assert "a fault of this program" not in done.stderr, done.stderr
+    assert any("memory" in text for text in said)
+
+
+def test_a_text_that_is_no_report(tmp_path):
+    (tmp_path / "note.txt").write_text("x" * 5000)
+    done = subprocess.run(python("summary.py", "--input", str(tmp_path / "note.txt")), capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and done.stderr.endswith("no report and no trace in it\n")
+
+
+def test_tables_that_cannot_be_made_leave_nothing(tmp_path):
+    """No directory is left of what is no trace, and of a full disk the reason is told."""
+    words = built("tables/xstrace-tables", "-o", "out")
+    for path in ("none", "/etc/passwd", "/dev/full"):
+        done = subprocess.run([*words, path], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 125 and done.stderr.count("\n") == 1 and not os.listdir(tmp_path)
+    (tmp_path / "out").mkdir()
+    subprocess.run([*words, "none"], cwd=tmp_path, capture_output=True, timeout=60)
+    assert os.listdir(tmp_path) == ["out"]
+
+
+@root_only
+def test_tables_on_a_full_disk(tmp_path):
+    events = [{**EVENTS[3], "ts": 100 * n, "args": {"text": "x" * 100 + str(n)}} for n in range(2000)]
+    (tmp_path / "in.json").write_text(json.dumps({"traceEvents": events}))
+    (tmp_path / "small").mkdir()
+    for size in ("8k", "40k", "200k"):
+        with mounted(tmp_path / "small", f"size={size}"):
+            words = built("tables/xstrace-tables", "-o", "small/out", "in.json")
+            done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+            assert done.returncode == 125 and done.stderr.endswith(": No space left on device\n"), done.stderr
+            assert not os.listdir(tmp_path / "small")
+
+
+def test_columns_of_one_name_are_all_in_json(tmp_path):
+    (tmp_path / "in.json").write_text(TRACE)
+    words = python("xstrace-query", "--no-cache", "--json", "in.json", "select 1 as a, 2 as a, 3 as a_1, 4 as a")
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert json.loads(done.stdout) == [{"a": 1, "a_2": 2, "a_1": 3, "a_3": 4}]
+
+
+def test_numbers_of_any_size_in_what_tracing_cost(tmp_path):
+    for number in (10**300, 10**4000, -(10**4000)):
+        overhead = {"events": {"call": {"count": number, "ns": number}}, "events_ns": number}
+        (tmp_path / "in.json").write_text(json.dumps({"traceEvents": EVENTS, "otherData": {"overhead": overhead}}))
+        done = subprocess.run(python("xstrace-summary", "in.json"), cwd=tmp_path, capture_output=True, text=True, timeout=60)
+        assert (done.returncode, done.stderr) == (0, "")
 
 
 # ---- how that is kept so ----

@@ -1,6 +1,7 @@
 """Who believes whom: run directories and files that others made, what a program may do to its own, and signals to its parent."""
 
 import glob
+import json
 import mmap
 import fcntl
 import os
@@ -375,6 +376,18 @@ def test_a_process_that_gets_no_further_than_joining(xstrace, number):
     run.collect()
     counts = sorted(t.count("tasks") for t in run.traces)
     assert counts == ([5, 6, 7] if number == signal.SIGSTOP else [6, 7])
+
+
+@pytest.mark.skipif(not shutil.which("strace"), reason="no strace")
+@pytest.mark.parametrize("error", ["EINTR", "ENOBUFS", "ENOMEM"])
+@pytest.mark.parametrize("when", ["1", "1+"])
+def test_a_word_to_the_drain_process_that_the_kernel_does_not_take(xstrace, error, when):
+    """That the application has ended is said again, and in the end by closing the channel: nobody waits for ever."""
+    inject = ["-e", "trace=sendto", "-e", f"inject=sendto:error={error}:when={when}"]
+    run = xstrace.bare("strace", ["-qq", "-o", "/dev/null", *inject, XSTRACE, "--chrome-itt-logging", APPS / "itt_tasks", "5"])
+    assert run.status == 0 and "expected: 5 tasks" in run.out
+    (trace,) = xstrace.cwd.glob("itt_tasks.*.json")
+    assert json.loads(trace.read_text())["otherData"]["lost"] == 0
 
 
 def test_a_process_that_cuts_its_own_file(xstrace):

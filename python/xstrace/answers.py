@@ -124,8 +124,20 @@ def _cell(value):
     return json.dumps(value) if isinstance(value, (dict, list)) else value
 
 
+def _distinct(columns):
+    """The names of columns, each but once: of a, a the second is a_1."""
+    found = []
+    for name in columns:
+        number, new = 0, name
+        while new in found or number and new in columns:
+            number += 1
+            new = f"{name}_{number}"
+        found.append(new)
+    return found
+
+
 def _json(relation):
-    names = relation.columns
+    names = _distinct(relation.columns)
     between = "["
     for piece in rows_of(relation):
         for row in piece:

@@ -15,7 +15,7 @@ import statistics
 import sys
 
 from .cli import Parser, add_memory_limit, printable, put, said
-from .running import command, opened, written
+from .running import command, opened, spare, written
 from .report_tables import Misuse, readings_of
 from .workers import Unavailable
 
@@ -192,6 +192,7 @@ def categorize_main(argv=None):
     parser.add_argument("--remove-spaces", action=argparse.BooleanOptionalAction, default=True, help="blanks in names do not count")
     options = parser.parse_args(argv)
     try:
+        spare([options.ini], [options.json])
         schema = schema_of(read_ini(options.ini), options.remove_spaces)
     except (OSError, Misuse, RecursionError) as error:
         return _fail("categorize.py", options.ini, error)
@@ -229,12 +230,15 @@ def summary_main(argv=None):
     path = options.schema or os.path.join(os.path.dirname(__file__), "schemas", "LLaMA.ini")
     try:
         schema = load_schema(path)
-        path = options.tarfile
-        readings = []
+        schema_file, path = path, options.tarfile
+        readings, names = [], [schema_file, path]
         for name, section, table in readings_of(path, _warn, options.scheduler, options.memory_limit):
             if options.verbose:
                 print(f"summary.py: {printable(name)}: {len(table)} names ({section})", file=sys.stderr)
             readings.append((section, table))
+            names.append(name)
+        path = options.json
+        spare(names, [path])
     except (OSError, Misuse, Unavailable) as error:
         return _fail("summary.py", path, error)
     if options.verbose > 1:

@@ -15,7 +15,7 @@ from .diff_rows import compare
 from .diff_rules import Misuse, judge, parse
 from .diff_stats import holm
 from .many import shown
-from .running import command, written
+from .running import command, spare, written
 from .source import ZSTD_WINDOW, TraceError
 from .workers import Unavailable, workers
 
@@ -119,6 +119,8 @@ def _tell(text):
 
 
 def _run(options):
+    if options.junit and not options.scheduler:
+        spare([path for place in (options.a, options.b) for path in diff_read.traces_of(place)], [options.junit])
     result = diff(
         options.a,
         options.b,

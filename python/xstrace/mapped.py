@@ -14,6 +14,7 @@ from .cli import printable
 from .convert import NoTables, find_traces
 from .many import NAMES, shown
 from .query import COMMAND, Failed, ask, explain, output_of, write_answer
+from .running import spare
 from .workers import Unavailable, workers
 
 
@@ -107,6 +108,7 @@ def _run(args, words, query, form):
         "threads": 1 if count > 1 or args.scheduler else None,
     }
     with _pool(args, words) as (pool, traces, named), tempfile.TemporaryDirectory(prefix="xstrace-query.") as place:
+        spare(traces, [args.output])
         if not first:
             if args.no_cache:
                 raise Failed("--no-cache needs --reduce, or a query of the library that has two halves")

@@ -76,7 +76,7 @@ def overhead_of(other):
 
 
 def _number(value, most=1 << 62):
-    return value if type(value) in (int, float) and math.isfinite(value) and 0 <= value <= most else 0
+    return value if type(value) in (int, float) and 0 <= value <= most else 0
 
 
 def _parse(told):

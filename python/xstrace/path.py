@@ -7,7 +7,7 @@ import json
 import sys
 
 from .cli import Parser, add_memory_limit, printable, put, said
-from .running import command
+from .running import command, is_lack_of_memory
 from .source import ZSTD_WINDOW, TraceError
 from .tables import explained
 from .workers import Unavailable
@@ -57,6 +57,8 @@ def _examine(tables, what_if, halves):
     try:
         from . import path_core, path_graph, path_report, path_rules
     except ImportError as error:
+        if is_lack_of_memory(error):
+            raise MemoryError from None
         raise TraceError(f"the Python package {error.name} is missing: pip install {error.name}") from None
     for text in what_if:
         path_rules.parse_rule(text)

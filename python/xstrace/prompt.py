@@ -48,14 +48,18 @@ class Prompt:
         signal.signal(signal.SIGINT, signal.default_int_handler)  # of the line, or of the query: it ends nothing else
         print(f"{len(self.tables.paths)} trace{'s' * (len(self.tables.paths) != 1)}; .help says what can be asked")
         with _history(self._complete):
+            is_new_line_due = False
             while True:
-                try:
+                try:  # also around what follows an interruption: another may come at once
+                    if is_new_line_due:
+                        is_new_line_due = False
+                        print()
                     query = self._read()
                     if query is None or query in (".quit", ".exit"):
                         return 0
                     self._answer(query)
                 except KeyboardInterrupt:
-                    print()
+                    is_new_line_due = True
 
     def _read(self):
         """A statement or a command; None at the end of the input."""

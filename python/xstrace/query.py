@@ -11,7 +11,7 @@ import sys
 from . import answers, cli, library
 from .cli import add_memory_limit, add_zstd_window, printable, said
 from .convert import NoTables
-from .running import command, opened, written
+from .running import command, opened, spare, written
 from .source import TraceError
 from .tables import TABLES, VIEWS, open as open_tables
 
@@ -141,13 +141,14 @@ def _run(args):
         print(_show_list(form) if args.list else library.find(args.show).sql, flush=True)
         return 0
     words, query = _split(args)
-    if args.scheduler or args.processes or args.reduce:
+    if args.scheduler is not None or args.processes or args.reduce is not None:
         from . import mapped
 
         if query is None:
             raise Failed("--reduce, --processes and --scheduler need a query")
         return mapped.run(args, words, query, form)
     with open_tables(words, cache=not args.no_cache, memory_limit=args.memory_limit, zstd_window=args.zstd_window) as tables:
+        spare(tables.paths, [args.output])
         status = say_missing(tables)
         if query is None and sys.stdin and sys.stdin.isatty() and not args.output:
             from .prompt import Prompt

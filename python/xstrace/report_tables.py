@@ -58,6 +58,8 @@ def readings_of(place, warn, scheduler=None, memory_limit=1 << 30):
             continue
         if error:
             raise error
+        if found is None:
+            continue
         files += 1
         for section, table in found:
             yield name, section, table
@@ -102,6 +104,7 @@ def _members(place, warn):
 
 
 def _readings(path):
+    """The tables of a report or trace; None: a text that is neither."""
     with opened(path, "rb") as file:
         head = file.read(4096)
     is_text = not head.startswith((b"\x28\xb5\x2f\xfd", b"\x1f\x8b", b"\n", b"\x0a")) or b"===" in head
@@ -109,7 +112,7 @@ def _readings(path):
         if os.path.getsize(path) > LARGEST_REPORT:
             raise TraceError("larger than any report")
         with open(path, encoding="utf-8", errors="replace") as file:
-            return tables_of(file)
+            return tables_of(file) or None
     return tables_of_trace(path)
 
 

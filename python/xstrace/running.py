@@ -15,7 +15,9 @@ from __future__ import annotations
 import contextlib
 import errno
 import functools
+import io
 import os
+import select
 import shutil
 import signal
 import stat
@@ -24,6 +26,8 @@ import tempfile
 import time
 
 LEVELS = 4  # from <environment>/lib/python3.11/site-packages/xstrace up to the environment
+UNFINISHED = ".xstrace-"  # how files begin that are still being written
+NO_MEMORY = ("start new thread", "failed to map segment", "Cannot allocate memory")  # what other exceptions say then
 PATIENCE_S = 2  # for what is put away; a further signal then ends all
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -51,14 +55,24 @@ def command(name, failed=2):
 
             source.is_shown = True  # bars, where much is read
             _open_streams()
-            for stream in (sys.stdout, sys.stderr):
-                stream.reconfigure(errors="backslashreplace")
             with ended_by_signals():
-                return _flushed(name, failed, _guarded(name, failed, main, None))
+                return _flushed(name, failed, _guarded(name, failed, _whole(main), None))
 
         return run
 
     return decorate
+
+
+def _whole(main):
+    """main(), which also gives a status where it leaves by sys.exit(), as argparse does: then what it has printed is not written yet."""
+
+    def run(argv):
+        try:
+            return main(argv)
+        except SystemExit as left:
+            return left.code or 0
+
+    return run
 
 
 def _guarded(name, failed, main, argv):
@@ -68,9 +82,10 @@ def _guarded(name, failed, main, argv):
         raise Ended(signal.SIGPIPE) from None
     except OSError as error:
         text = f"{error.filename or 'cannot read or write'}: {error.strerror or error}"
-    except MemoryError:
-        text = "out of memory"
     except Exception as error:
+        if is_lack_of_memory(error):
+            _say(name, "out of memory (or a limit forbids more threads)")
+            return failed
         frame = error.__traceback__
         while frame.tb_next:
             frame = frame.tb_next
@@ -78,6 +93,15 @@ def _guarded(name, failed, main, argv):
         text = f"a fault of this program: {type(error).__name__}: {error} ({place})"
     _say(name, text)
     return failed
+
+
+def is_lack_of_memory(error):
+    """Whether the exception, or one that it came from, says so: Python's, of a thread or library that cannot be had, DuckDB's."""
+    while error is not None:
+        if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryException" or any(why in str(error) for why in NO_MEMORY):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def _flushed(name, failed, status):
@@ -102,12 +126,25 @@ def _say(name, text):
 
 
 def discard_output():
-    """What is left in the buffer of stdout goes nowhere."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    """What is left in the buffers of stdout and stderr goes nowhere, and is no error when Python ends."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+class _Patient(io.FileIO):
+    """A stream that others with the same terminal or pipe have made non-blocking: waits for room as if they had not."""
+
+    def write(self, data):
+        while (count := super().write(data)) is None:
+            select.select((), (self,), ())
+        return count
 
 
 def _open_streams():
-    """Closed standard streams lead nowhere, so that no file gets their descriptors."""
+    """Closed standard streams lead nowhere, so that no file gets their descriptors; the others take any text, and all of it."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
             with contextlib.suppress(OSError):
@@ -116,6 +153,13 @@ def _open_streams():
             os.open(os.devnull, os.O_RDWR)  # the least free number, which is this one
         if getattr(sys, name) is None:
             setattr(sys, name, open(number, "w" if number else "r", closefd=False))
+        stream = getattr(sys, name)
+        if number and not os.get_blocking(number):
+            buffer = io.BufferedWriter(_Patient(number, "w", closefd=False))
+            stream = io.TextIOWrapper(buffer, stream.encoding, line_buffering=stream.line_buffering)
+            setattr(sys, name, stream)
+        if number:
+            stream.reconfigure(errors="backslashreplace")
 
 
 @contextlib.contextmanager
@@ -179,28 +223,47 @@ def written(path, mode="wb", **how):
 
     mode, how: as for open(). A link stays one; a device or a pipe is written as it is. Raises OSError, whose filename is `path`.
     """
-    real = os.path.realpath(path)
-    unfinished = None
+    real = unfinished = None
     try:
+        real = os.path.realpath(path)
         old = os.stat(path) if os.path.exists(path) else None
         if old and not stat.S_ISREG(old.st_mode):
             with open(path, mode, **how) as file:
                 yield file
             return
-        descriptor, unfinished = tempfile.mkstemp(prefix=".xstrace-", dir=os.path.dirname(real))
+        descriptor, unfinished = tempfile.mkstemp(prefix=UNFINISHED, dir=os.path.dirname(real))
         with open(descriptor, mode, **how) as file:
             os.fchmod(descriptor, stat.S_IMODE(old.st_mode) if old else 0o666 & ~_umask())
             yield file
         os.replace(unfinished, real)
         unfinished = None
     except OSError as error:
-        if not isinstance(error, BrokenPipeError) and error.filename in (None, unfinished, real, os.path.dirname(real)):
+        if not isinstance(error, BrokenPipeError) and _is_of(error.filename, unfinished, real):
             error.filename = path
         raise
     finally:
         if unfinished:
             with contextlib.suppress(OSError):
                 os.unlink(unfinished)
+
+
+def _is_of(name, unfinished, real):
+    """Whether what an error names, if anything, is what written() itself has opened."""
+    if name in (None, unfinished, real) or real and name == os.path.dirname(real):
+        return True
+    return isinstance(name, str) and os.path.basename(name).startswith(UNFINISHED)
+
+
+def spare(inputs, outputs):
+    """Raises OSError where an output (None and - are none) would take the place of an input, or of another output."""
+    taken = {os.path.realpath(path): "is to be read: give the output another name" for path in inputs}
+    for path in outputs:
+        if path in (None, "", "-") or os.path.exists(path) and not os.path.isfile(path):
+            continue
+        real = os.path.realpath(path)
+        if real in taken:
+            raise FileExistsError(errno.EEXIST, taken[real], path)
+        taken[real] = "is named for two outputs: give one of them another name"
 
 
 def _umask():

@@ -13,6 +13,7 @@ import os
 import tempfile
 
 from .convert import NoTables, convert_all, find_traces
+from .running import is_lack_of_memory
 from .source import ZSTD_WINDOW
 
 # table: {column: the number by whose count it is moved where several traces become one database}
@@ -193,7 +194,9 @@ def database(memory_limit, spill=None, threads=None):
     """
     try:
         import duckdb
-    except ImportError:
+    except ImportError as error:
+        if is_lack_of_memory(error):
+            raise MemoryError from None
         raise NoTables("SQL needs DuckDB: pip install duckdb") from None
     config = {
         "memory_limit": f"{max(memory_limit, 64 << 20)}B",

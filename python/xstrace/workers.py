@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import contextlib
 import ctypes
 import logging
 import multiprocessing
@@ -20,6 +21,7 @@ import signal
 import socket
 import sys
 import tempfile
+import threading
 
 from . import ranks, source
 from .running import ENDING, ended_by_signals
@@ -27,6 +29,7 @@ from .running import ENDING, ended_by_signals
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 BATCH = 32  # calls in one task of a cluster
 PATIENCE_S = 15  # for the scheduler to answer
+LOOK_S = 1  # how often it is looked whether the threads that serve the processes still run
 ADDRESS = re.compile(r"(?:(\w+)://)?\[?([^\s/]+?)\]?:(\d+)")
 
 
@@ -42,19 +45,31 @@ def workers(address=None, count=None):
 class _Processes:
     def __init__(self, count):
         self._count = count or os.cpu_count()
+        self._lost = None
 
     def __enter__(self):
+        self._hook, threading.excepthook = threading.excepthook, self._lose
         try:
             self._pool = concurrent.futures.ProcessPoolExecutor(self._count, initializer=_begin, initargs=(os.getpid(),))
         except OSError as error:
             raise _no_processes(error) from None
         return self
 
+    def _lose(self, what):
+        """A thread of the executor has ended, for want of memory or threads: its futures would never be done."""
+        self._lost = what.exc_value
+
     def __exit__(self, kind, *_):
+        threading.excepthook = self._hook
         if kind:  # nobody waits for what they still do
-            for child in multiprocessing.active_children():
+            children = multiprocessing.active_children()
+            for child in children:
                 child.terminate()
-        self._pool.shutdown(cancel_futures=True)
+            for child in children:  # one that could not even begin may not know what a signal means to it
+                child.join(LOOK_S)
+                child.kill()
+        with contextlib.suppress(RuntimeError):  # of a thread that could not be started
+            self._pool.shutdown(cancel_futures=True)
 
     def find(self, places, names=ranks.NAMES):
         return sorted(ranks.find(places, names))
@@ -63,17 +78,26 @@ class _Processes:
         """Calls function(path, ...) for each tuple in calls; yields (path, result, error) in that order, one of them None."""
         try:
             futures = [(call[0], self._pool.submit(_work, function, call)) for call in calls]
-        except OSError as error:
+        except (OSError, RuntimeError) as error:
             raise _no_processes(error) from None
         for path, future in futures:
-            error = future.exception()
+            error = self._error_of(future)
             if isinstance(error, concurrent.futures.process.BrokenProcessPool):
                 raise Unavailable("a process that did the work was ended: is there enough memory?")
             yield path, None if error else future.result(), error
 
 
+    def _error_of(self, future):
+        while not self._lost:
+            try:
+                return future.exception(LOOK_S)
+            except concurrent.futures.TimeoutError:
+                continue
+        raise _no_processes(self._lost)
+
+
 def _no_processes(error):
-    return Unavailable(f"no further process can be made: {error.strerror or error}")
+    return Unavailable(f"no further process can be made: {getattr(error, 'strerror', None) or error}")
 
 
 def _begin(parent):

@@ -91,6 +91,7 @@ void xs_process_commit(struct xs_process *process)
 			xs_tell_write_error(process->run, out->error);
 			/* at least one record; the exact number is not known when a piece is cut */
 			process->lost++;
+			process->unwritten = true;
 		}
 		offset = out->offset;
 	}

@@ -103,7 +103,9 @@ static void tell_missing(const struct xs_process *process)
 		uint64_t count;
 		const char *what, *is, *are, *why;
 	} missing[] = {
-		{ process->lost, "event", "is lost", "are lost",
+		{ process->unwritten ? process->lost : 0, "event", "is lost, at least",
+		  "are lost, at least", ": what the disk did not take is not counted one by one" },
+		{ process->unwritten ? 0 : process->lost, "event", "is lost", "are lost",
 		  "; see --ring-size and --on-full, and otherData in the trace for which threads" },
 		/* that its file was cut has been said */
 		{ process->cut ? 0 : process->corrupt, "ring", "was", "were",

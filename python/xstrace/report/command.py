@@ -12,7 +12,7 @@ import sys
 from ..cli import Parser, add_memory_limit, printable, put, said
 from .. import convert
 from ..many import NAMES, shown
-from ..running import command, written
+from ..running import command, spare, written
 from ..trace import TraceError
 from ..workers import Unavailable, workers
 from . import page, words
@@ -73,7 +73,7 @@ def _report(options):
         paths = pool.find(places, NAMES)
         if not paths:
             raise Unavailable("no traces in " + said(", ".join(options.traces)))
-        _spare(paths, options)
+        spare(paths, (options.output, options.json))
         data = _reduced(pool, paths, options)
     if not data["processes"]:
         for row in data["unusable"]:
@@ -90,13 +90,6 @@ def _report(options):
     _tell(data, options)
     named = {os.path.abspath(place) for place in options.traces}
     return 1 if any(row["path"] in named for row in data["unusable"]) else 0
-
-
-def _spare(paths, options):
-    """No trace is written over."""
-    for name in filter(None, (options.output, options.json)):
-        if name != "-" and os.path.realpath(name) in map(os.path.realpath, paths):
-            raise Unavailable(f"{printable(name)} is a trace that is to be read: give -o another name")
 
 
 def _expanded(place):
