@@ -112,7 +112,7 @@ static uint32_t put_arguments(char *text, uint32_t size)
 
 static struct xs_process_file *make_process(int directory, uint32_t slots)
 {
-	uint64_t ring_size = xs_self.control->options.ring_size;
+	uint64_t ring_size = xs_ring_size(slots);
 	struct xs_process_file *process;
 	char name[XS_NAME_MAX];
 	int32_t pid = (int32_t)xs_sys(SYS_getpid), rank, world_size;

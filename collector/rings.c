@@ -25,15 +25,39 @@ struct file {
 	char *map;
 	struct xs_slot *slots;
 	uint32_t count, used;
+	uint64_t ring_size;
 };
 static struct file first;
 static struct file *segments; /* XS_MAX_SEGMENTS of them; NULL: none yet */
 static uint32_t segment_count;
 
+/* Of the whole run's, with this one? */
+static bool may_take(uint64_t ring_size)
+{
+	uint64_t most = xs_self.control->rings_most;
+
+	return !most ||
+	       atomic_load_explicit(&xs_self.mailbox->rings, memory_order_relaxed) + ring_size <=
+		       most;
+}
+
+uint64_t xs_ring_size(uint32_t slots)
+{
+	uint64_t size = xs_self.control->options.ring_size, half = xs_self.control->rings_most / 2;
+	uint64_t taken = atomic_load_explicit(&xs_self.mailbox->rings, memory_order_relaxed);
+	uint64_t left = taken < half ? half - taken : 0;
+
+	while (half && size > XS_RING_MIN && size * slots > left)
+		size /= 2;
+	return size;
+}
+
 void xs_rings_forget(void)
 {
 	/* in a child of fork: what lies there is the parent's, and stays mapped */
-	first = (struct file){ .map = (char *)xs_self.process, .count = xs_self.slots };
+	first = (struct file){ .map = (char *)xs_self.process,
+			       .count = xs_self.slots,
+			       .ring_size = xs_self.ring_size };
 	segments = NULL;
 	segment_count = 0;
 }
@@ -92,11 +116,11 @@ static bool reuse(struct file *file, bool of_dead_threads)
 
 static bool fresh(struct file *file, _Atomic uint32_t *used)
 {
-	uint64_t ring_size = xs_self.ring_size;
+	uint64_t ring_size = file->ring_size;
 	struct xs_producer *producer;
 	struct xs_ring *ring;
 
-	if (!file->map || file->used >= file->count || !slots_of(file))
+	if (!file->map || file->used >= file->count || !may_take(ring_size) || !slots_of(file))
 		return false;
 	producer = &file->slots[file->used].producer;
 	ring = (struct xs_ring *)(file->map + xs_slot_offset(file->used, ring_size));
@@ -109,6 +133,8 @@ static bool fresh(struct file *file, _Atomic uint32_t *used)
 	atomic_store_explicit(&file->slots[file->used].state, XS_RING_LIVE, memory_order_relaxed);
 	take(&file->slots[file->used]);
 	file->used++;
+	/* the drain process takes it off when the process has ended */
+	atomic_fetch_add_explicit(&xs_self.mailbox->rings, ring_size, memory_order_relaxed);
 	/* the ring is ready; pairs with the acquire in the drain process */
 	atomic_store_explicit(used, file->used, memory_order_release);
 	return true;
@@ -117,26 +143,31 @@ static bool fresh(struct file *file, _Atomic uint32_t *used)
 static struct file *make_segment(void)
 {
 	const uint32_t number = segment_count + 1;
+	const uint64_t ring_size = xs_ring_size(XS_MORE_SLOTS) < xs_self.ring_size
+					   ? xs_ring_size(XS_MORE_SLOTS)
+					   : xs_self.ring_size;
 	char name[XS_NAME_MAX];
 	void *map;
 
 	if (!segments)
 		segments = xs_arena_locked(XS_MAX_SEGMENTS * sizeof(*segments));
-	if (!segments || segment_count == XS_MAX_SEGMENTS || xs_is_sealed())
+	if (!segments || segment_count == XS_MAX_SEGMENTS || xs_is_sealed() || !may_take(ring_size))
 		return NULL;
 	xs_process_file_name(name, xs_self.pid, xs_self.serial, number);
 	for (uint32_t slots = XS_MORE_SLOTS; slots; slots /= 8) {
 		struct xs_segment_file *segment;
 
-		if (xs_shm_map(xs_self.dir, name, XS_SHM_CREATE,
-			       xs_slot_offset(slots, xs_self.ring_size), &map, NULL) < 0)
+		if (xs_shm_map(xs_self.dir, name, XS_SHM_CREATE, xs_slot_offset(slots, ring_size),
+			       &map, NULL) < 0)
 			continue;
 		segment = map;
 		segment->slots = slots;
+		segment->ring_size = ring_size;
 		atomic_store_explicit(&segment->magic, XS_MAGIC, memory_order_release);
 		/* pairs with the acquire in the drain process */
 		atomic_store_explicit(&xs_self.process->segments, number, memory_order_release);
-		segments[segment_count] = (struct file){ .map = map, .count = slots };
+		segments[segment_count] =
+			(struct file){ .map = map, .count = slots, .ring_size = ring_size };
 		return &segments[segment_count++];
 	}
 	return NULL;
@@ -210,9 +241,9 @@ void xs_ring_give(void)
 static bool prepare(struct file *file, uint64_t *bytes)
 {
 	for (uint32_t i = 0; i < file->used; i++) {
-		*bytes += xs_self.ring_size;
+		*bytes += file->ring_size;
 		if (*bytes > PREPARE_MAX ||
-		    !xs_shm_present(file->slots[i].producer.data, xs_self.ring_size))
+		    !xs_shm_present(file->slots[i].producer.data, file->ring_size))
 			return false;
 	}
 	return true;

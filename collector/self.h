@@ -19,7 +19,7 @@ struct xs_self {
 	/* what was written into its file, where others may write, too */
 	int32_t pid;
 	uint32_t serial, slots;
-	uint64_t ring_size;
+	uint64_t ring_size; /* of the rings in its first file */
 };
 extern struct xs_self xs_self __attribute__((visibility("hidden")));
 
@@ -98,6 +98,12 @@ bool xs_ring_take(void);
 void xs_ring_give(void);
 /* The process has a new file, with no ring taken. */
 void xs_rings_forget(void);
+/*
+ * How large the rings of a new file of so many are to be: as large as asked for, unless the run's
+ * group has little memory (xs_control.rings_most). Then its first half goes to few large rings,
+ * and the more there are the smaller they become.
+ */
+uint64_t xs_ring_size(uint32_t slots);
 /*
  * Makes the memory of all rings in use present, while system calls can still be made. False: it
  * would be too much, or is not there.

@@ -112,7 +112,12 @@ struct xs_control {
 	 * (common/channel.h)
 	 */
 	int32_t launcher_pid, app_pid;
-	uint64_t launch_ns;	/* from the launcher's begin to the application's */
+	uint64_t launch_ns; /* from the launcher's begin to the application's */
+	/*
+	 * Bytes that the run's rings may have together, because its group (container, job) has a
+	 * limit of memory: beyond it the kernel would end the application. 0: there is none.
+	 */
+	uint64_t rings_most;
 	int32_t sampler_pid;	/* --system-metrics: xstrace-system's; 0: none */
 	int32_t metrics_pid;	/* --metric-sampling, --stall-sampling: xstrace-metrics' */
 	int32_t processors_pid; /* --cpu-metrics: xstrace-cpu' */
@@ -189,6 +194,7 @@ struct xs_mailbox {
 	_Atomic uint32_t triggers; /* --trigger: traces that processes asked for, ever */
 	/* --stacks-on-crash: threads that a signal is about to end, ever */
 	_Atomic uint32_t crashes;
+	_Atomic uint64_t rings; /* bytes of the rings of processes that live; see rings_most */
 	_Atomic uint64_t crash; /* of the newest: the thread << 8 | the signal */
 };
 
@@ -254,7 +260,7 @@ struct xs_process_file {
 	uint64_t join_tick;
 	uint32_t serial;
 	uint32_t slots;		   /* rings in this file */
-	uint64_t ring_size;	   /* data bytes of each ring */
+	uint64_t ring_size;	   /* data bytes of each ring in this file */
 	_Atomic uint32_t used;	   /* rings ever taken in this file */
 	_Atomic uint32_t segments; /* further files */
 	/* events of threads for which there was no memory for a ring */
@@ -301,6 +307,7 @@ struct xs_segment_file {
 	_Atomic uint64_t magic;
 	uint32_t slots;
 	_Atomic uint32_t used;
+	uint64_t ring_size; /* of this file's rings: at most that of the first file's */
 };
 
 struct xs_open_task {
@@ -346,7 +353,7 @@ struct xs_kept_file {
 	struct xs_kept_activity activity;
 };
 
-#define XS_SHM_VERSION	  26u
+#define XS_SHM_VERSION	  27u
 #define XS_PAGE		  4096u
 #define XS_KEPT_HEADER	  8192u	 /* of struct xs_kept_file */
 #define XS_PROCESS_FIRST  4096u	 /* of struct xs_process_file */

@@ -20,6 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "memory.h"
 #include "regular.h"
 #include "version.h"
 
@@ -332,8 +333,9 @@ static void gpu_files(void)
 
 static void container(void)
 {
-	char limit[32], line[256];
+	uint64_t limit = xs_memory_limit();
 	const char *kind = NULL;
+	char line[256];
 
 	dr_first_line("/proc/version", line, sizeof(line));
 	if (strstr(line, "microsoft") || strstr(line, "Microsoft"))
@@ -348,12 +350,12 @@ static void container(void)
 		dr_say(DR_NOTE, "container",
 		       "start xstrace in the same container as the program, not around it", "%s",
 		       kind);
-	dr_first_line("/sys/fs/cgroup/memory.max", limit, sizeof(limit));
-	if (limit[0] && strcmp(limit, "max") && strtoull(limit, NULL, 10) < 512 * MIB)
-		dr_say(DR_NOTE, "memory", "--backlog 16M, --ring-size 256K",
-		       "the control group has %llu MiB; rings and the backlog (256 MiB at most) "
-		       "count",
-		       strtoull(limit, NULL, 10) / MIB);
+	if (limit < 512 * MIB)
+		dr_say(DR_NOTE, "memory", "a smaller --ring-size, if there are many threads",
+		       "the control group has %llu MiB; a quarter of it is for rings, what finds "
+		       "no "
+		       "room there is lost and counted",
+		       (unsigned long long)(limit / MIB));
 }
 
 void dr_machine(void)

@@ -14,6 +14,7 @@
 
 #include "clock.h"
 #include "launcher.h"
+#include "memory.h"
 #include "process.h"
 #include "strtab.h"
 
@@ -159,6 +160,15 @@ static int make_strings(struct xs_launch *launch, uint32_t *ret_cpu_names,
 	return 0;
 }
 
+/* A quarter of what the group may have; the rest is the application's and the drain process's. */
+static uint64_t rings_most(void)
+{
+	uint64_t limit = xs_memory_limit();
+
+	/* no limit, as the older kernels' groups say it: all pages that there can be */
+	return limit >> 60 ? 0 : limit / 4;
+}
+
 /* Of 0 all may look into each other, of 2 and 3 nobody who is not root may (docs/STACKS.md). */
 static bool yama_wants_names(void)
 {
@@ -202,6 +212,7 @@ int xs_launch_create(struct xs_launch *launch, const struct xs_options *options,
 	control->launcher_pid = getpid();
 	control->launcher_parent = getppid();
 	control->rank = -1;
+	control->rings_most = rings_most();
 	xs_options_copy(&control->options, options);
 	memcpy(control->cpu_names, cpu_names, sizeof(cpu_names));
 	memcpy(control->stack_names, stack_names, sizeof(stack_names));

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import APPS, NOBODY, ROOT, VARIABLES, Trace, compile_c, expected_lines, root_only, wait_until
+from conftest import APPS, NOBODY, ROOT, VARIABLES, XSTRACE, Trace, compile_c, expected_lines, root_only, wait_until
 
 ITT = "--chrome-itt-logging"
 PY_MP = ROOT / "tests/apps/py_mp.py"
@@ -93,6 +93,23 @@ def test_chain_of_execs(xstrace):
     assert [t.other["end"] for t in traces] == ["exec"] * 6 + ["exited"]
     for before, behind in zip(traces, traces[1:]):
         assert before.tasks[0].end < behind.tasks[0].start
+
+
+def test_many_images_of_one_process(tmp_path):
+    """The cost of a thousand execs is that of ten hundreds: no image tries the names of all before it."""
+
+    def cost(count):
+        out = tmp_path / str(count)
+        out.mkdir()
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        command = [XSTRACE, ITT, TREE, *["exec"] * count]
+        subprocess.run(command, cwd=out, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=120, check=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        assert len(os.listdir(out)) == count + 1
+        return after.ru_stime - before.ru_stime
+
+    cost(20)
+    assert cost(600) < 10 * cost(150)
 
 
 def test_exec_of_another_program(xstrace):
@@ -417,6 +434,19 @@ void _start(void)
 """,
     *("-m32", "-nostdlib", "-static", "-fno-pie", "-no-pie", "-fno-stack-protector"),
 )
+# as bubblewrap does: who makes the sandbox is a forked child that records nothing, and its child is the program
+FORKED_TWICE = """
+import ctypes, os, subprocess
+if os.fork():
+    os.wait()
+else:
+    assert not ctypes.CDLL(None).unshare(0x20000)
+    if os.fork():
+        os.wait()
+        os._exit(0)
+    assert not ctypes.CDLL(None).mount(b"none", b"/dev/shm", b"tmpfs", 0, None)
+    os.execvp("sleep", ["sleep", "2"])
+"""
 # no function of the C library sees this exec
 BY_ITS_NUMBER = """
 import ctypes, os
@@ -436,8 +466,13 @@ ctypes.CDLL(None).syscall(59, b"./old", words, (ctypes.c_char_p * (len(variables
         (["sh", "-c", "./static; true"], "static", "it is statically linked"),
         ([sys.executable, "-c", BY_ITS_NUMBER, "./old;"], "old", "it is not a 64-bit program"),
         (["unshare", "-m", "sh", "-c", "mount -t tmpfs none /dev/shm; exec sleep 2"], "sleep", "it cannot open /dev/shm/xstrace-"),
+        (
+            ["unshare", "-m", "--propagation", "private", sys.executable, "-c", FORKED_TWICE],
+            "sleep",
+            "it cannot open /dev/shm/xstrace-",
+        ),
     ],
-    ids=["su", "setpriv", "prlimit", "LD_PRELOAD", "static", "32-bit", "another /dev/shm"],
+    ids=["su", "setpriv", "prlimit", "LD_PRELOAD", "static", "32-bit", "another /dev/shm", "forked twice"],
 )
 def test_why_a_program_is_not_traced(xstrace, command, name, why):
     """A line for each program, and the reason in it."""

@@ -157,6 +157,7 @@ static void reset(void)
 	memcpy(file->comm, "app", 4);
 	memset(segment, 0, sizeof(*segment));
 	segment->slots = 1;
+	segment->ring_size = XS_RING_MIN;
 	atomic_store(&segment->magic, XS_MAGIC);
 	atomic_store(&segment->used, 1);
 	for (unsigned i = 0; i <= SLOTS; i++) {
@@ -208,6 +209,8 @@ static void step(struct xs_process *process)
 	case 8:
 		atomic_store(&file->segments, (uint32_t)take(what & 128 ? 4 : 1));
 		segment->slots = (uint32_t)take(what & 64 ? 4 : 1);
+		if (what & 128)
+			segment->ring_size = take(8);
 		atomic_store(&segment->used, (uint32_t)take(what & 64 ? 4 : 1));
 		atomic_store(&file->used, (uint32_t)take(1));
 		break;

@@ -136,6 +136,7 @@ static void segments(void)
 		return;
 	segment = map;
 	segment->slots = 2;
+	segment->ring_size = file->ring_size;
 	for (uint32_t i = 0; i < 2; i++) {
 		ring = (struct xs_ring *)((char *)map + xs_slot_offset(i, file->ring_size));
 		rundir_ring_init(ring, file->ring_size, XS_FULL_BLOCK);

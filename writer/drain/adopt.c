@@ -89,7 +89,7 @@ static struct xs_kept_ring *kept_ring(const struct xs_mapped *file, uint32_t slo
  */
 static void go_back(struct xs_track *track)
 {
-	uint64_t size = track->process->ring_size, step = size / XS_RING_STEPS,
+	uint64_t size = track->ring_size, step = size / XS_RING_STEPS,
 		 head = xs_ring_filled(track->ring);
 	uint64_t written = (head + step - 1) & ~(step - 1),
 		 from = written > size - step ? written - size + step : 0;
@@ -161,7 +161,8 @@ static void restore(struct xs_track *track)
 		(void)xs_track_open(track, saved->open[i].ns, saved->open[i].name);
 }
 
-static int add_track(struct xs_process *process, struct xs_ring *ring, struct xs_kept_ring *kept)
+static int add_track(struct xs_process *process, struct xs_ring *ring, uint64_t ring_size,
+		     struct xs_kept_ring *kept)
 {
 	struct xs_track *track;
 
@@ -184,6 +185,7 @@ static int add_track(struct xs_process *process, struct xs_ring *ring, struct xs
 	track->ring = ring;
 	track->kept = kept;
 	track->data = (const unsigned char *)ring + XS_RING_HEADER;
+	track->ring_size = ring_size;
 	track->thread = UINT32_MAX;
 	track->cut_at = UINT64_MAX;
 	if (process->run->recovering || process->run->cuts)
@@ -215,9 +217,17 @@ static void find_in(struct xs_process *process, struct xs_mapped *file, uint32_t
 	for (; file->seen < used && file->seen < file->slots; file->seen++)
 		if (add_track(process,
 			      (void *)((char *)file->map +
-				       xs_slot_offset(file->seen, process->ring_size)),
-			      kept_ring(file, file->seen)) < 0)
+				       xs_slot_offset(file->seen, file->ring_size)),
+			      file->ring_size, kept_ring(file, file->seen)) < 0)
 			return;
+}
+
+/* What its header says of its rings was read once: it may change at any time. */
+static bool is_valid(const struct xs_mapped *file)
+{
+	return file->ring_size >= XS_RING_MIN && file->ring_size <= XS_RING_MAX &&
+	       !(file->ring_size & (file->ring_size - 1)) && file->slots <= 65536 &&
+	       xs_slot_offset(file->slots, file->ring_size) <= file->size;
 }
 
 static bool map_segment(struct xs_process *process)
@@ -237,9 +247,11 @@ static bool map_segment(struct xs_process *process)
 			  &segment->size) < 0)
 		return false;
 	if (segment->size >= XS_PROCESS_HEADER) {
-		segment->slots = ((const volatile struct xs_segment_file *)segment->map)->slots;
-		if (segment->slots > 65536 ||
-		    xs_slot_offset(segment->slots, process->ring_size) > segment->size)
+		const volatile struct xs_segment_file *file = segment->map;
+
+		segment->slots = file->slots;
+		segment->ring_size = file->ring_size;
+		if (!is_valid(segment))
 			segment->slots = 0;
 	}
 	process->segment_count++;
@@ -272,14 +284,12 @@ static bool read_header(struct xs_process *process)
 	process->pid_namespace = file->pid_namespace;
 	process->identity = file->identity;
 	process->join_tick = file->join_tick;
-	process->ring_size = file->ring_size;
+	process->first.ring_size = file->ring_size;
 	process->first.slots = file->slots;
 	memcpy(process->comm, process->file->comm, sizeof(process->comm));
 	process->comm[sizeof(process->comm) - 1] = '\0';
 	xs_title_first(process, process->file->arguments, file->arguments_length);
-	return same && process->ring_size >= XS_RING_MIN && process->ring_size <= XS_RING_MAX &&
-	       !(process->ring_size & (process->ring_size - 1)) && process->first.slots <= 65536 &&
-	       xs_slot_offset(process->first.slots, process->ring_size) <= process->first.size;
+	return same && is_valid(&process->first);
 }
 
 /*
@@ -334,7 +344,7 @@ static void prepare_first(const struct xs_process *process)
 {
 	if (process->first.slots)
 		(void)xs_shm_present((char *)process->first.map +
-					     xs_slot_offset(0, process->ring_size),
+					     xs_slot_offset(0, process->first.ring_size),
 				     XS_RING_HEADER + XS_PAGE);
 }
 

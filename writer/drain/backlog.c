@@ -201,7 +201,7 @@ static uint64_t copy(struct xs_backlog *backlog, struct xs_track *track, uint64_
 {
 	struct xs_chunks *chunks = &backlog->chunks;
 	struct xs_chunk_list *list = &track->moved.chunks;
-	uint64_t size = chunks->size, ring = track->process->ring_size;
+	uint64_t size = chunks->size, ring = track->ring_size;
 
 	while (from != to) {
 		uint64_t length = size - (from & (size - 1)), left = ring - (from & (ring - 1)),
@@ -234,7 +234,7 @@ static bool knows_pauses(const struct xs_track *track)
 
 static bool is_due(const struct xs_track *track)
 {
-	uint64_t size = track->process->ring_size, free = size / 2 < ENOUGH ? size / 2 : ENOUGH;
+	uint64_t size = track->ring_size, free = size / 2 < ENOUGH ? size / 2 : ENOUGH;
 	uint64_t used = xs_ring_filled(track->ring) - xs_track_tail(track);
 
 	return __builtin_expect(size - used < free, 0) && knows_pauses(track);
@@ -243,7 +243,7 @@ static bool is_due(const struct xs_track *track)
 /* Returns the bytes moved. */
 static uint64_t relieve(struct xs_backlog *backlog, struct xs_track *track)
 {
-	uint64_t size = track->process->ring_size, step = size / XS_RING_STEPS;
+	uint64_t size = track->ring_size, step = size / XS_RING_STEPS;
 	uint64_t from = xs_track_tail(track), to = xs_ring_filled(track->ring);
 	bool failed = false;
 

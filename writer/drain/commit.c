@@ -54,7 +54,7 @@ static void help_waiting(struct xs_process *process)
 {
 	for (uint32_t i = 0; i < process->track_count && !process->copy; i++)
 		if (atomic_load_explicit(&process->tracks[i]->ring->waiting, memory_order_relaxed))
-			xs_ring_release(process->tracks[i]->ring, process->ring_size,
+			xs_ring_release(process->tracks[i]->ring, process->tracks[i]->ring_size,
 					xs_track_tail(process->tracks[i]));
 }
 
@@ -111,7 +111,7 @@ void xs_process_commit(struct xs_process *process)
 		if (!track->dirty)
 			continue;
 		xs_backlog_committed(track);
-		xs_ring_release(track->ring, process->ring_size, xs_track_tail(track));
+		xs_ring_release(track->ring, track->ring_size, xs_track_tail(track));
 		track->dirty = false;
 	}
 	xs_cuda_release(process);
@@ -125,8 +125,7 @@ bool xs_process_urgent(const struct xs_process *process)
 		const struct xs_track *track = process->tracks[i];
 
 		if (track->moved.room ||
-		    xs_ring_filled(track->ring) - track->pos >=
-			    process->ring_size / XS_RING_STEPS ||
+		    xs_ring_filled(track->ring) - track->pos >= track->ring_size / XS_RING_STEPS ||
 		    atomic_load_explicit(&track->ring->waiting, memory_order_relaxed))
 			return true;
 	}

@@ -20,9 +20,11 @@
 
 #include "cuda_activity.h"
 #include "flight.h"
+#include "memory.h"
 #include "text.h"
 
-#define CHUNK (32u << 10)
+#define CHUNK	     (32u << 10)
+#define LEAST_CHUNKS 32u /* as many as --flight-memory asks for at least */
 
 /*
  * What one look at a ring found is behind an event that is no record; tick: when the look began,
@@ -57,11 +59,15 @@ bool xs_flight_create(struct xs_run *run)
 {
 	const struct xs_options *options = run->options;
 	struct xs_flight *flight = calloc(1, sizeof(*flight));
+	uint64_t limit = xs_memory_limit() / 8;
 	void *memory;
 
 	if (!flight)
 		return false;
-	flight->room = options->flight_memory / CHUNK;
+	/* what the group (container, job) has room for, beside the rings */
+	flight->room = (options->flight_memory < limit ? options->flight_memory : limit) / CHUNK;
+	if (flight->room < LEAST_CHUNKS)
+		flight->room = LEAST_CHUNKS;
 	flight->window = options->flight;
 	memory = mmap(NULL, flight->room * CHUNK, PROT_READ | PROT_WRITE,
 		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -232,12 +238,12 @@ void xs_flight_keep(struct xs_track *track, uint64_t head)
 
 	while (track->pos != head) {
 		struct xs_chunk *chunk = place(flight, track);
-		uint64_t offset = track->pos & (process->ring_size - 1);
+		uint64_t offset = track->pos & (track->ring_size - 1);
 		uint64_t length = head - track->pos;
 		uint32_t kept;
 
-		if (length > process->ring_size - offset)
-			length = process->ring_size - offset;
+		if (length > track->ring_size - offset)
+			length = track->ring_size - offset;
 		if (length > CHUNK_DATA - chunk->length)
 			length = CHUNK_DATA - chunk->length;
 		memcpy(chunk->data + chunk->length, track->data + offset, length);

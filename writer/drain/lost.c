@@ -13,6 +13,7 @@
 
 #define FIRST_NS 60000000ull /* a program that ends sooner is not missed */
 #define LAST_NS	 1000000000ull
+#define DEPTH	 8u /* of forked children that have recorded nothing */
 #define SUSPECTS (sizeof(((struct xs_lost *)0)->suspects) / sizeof(struct xs_suspect))
 
 int xs_has_variable(const struct xs_run *run, int32_t pid)
@@ -231,31 +232,54 @@ static bool joined(const struct xs_process *processes, int32_t pid)
 	return false;
 }
 
-/* Children of one thread; a kernel without CONFIG_PROC_CHILDREN tells of none. */
+static void look_below(struct xs_lost *lost, const struct xs_run *run,
+		       const struct xs_process *processes, const struct xs_process *by, int32_t pid,
+		       unsigned depth);
+
+/*
+ * Children of one thread; a kernel without CONFIG_PROC_CHILDREN tells of none. A forked child that
+ * has recorded nothing is no process of the run, but starts programs as its parent would: what
+ * makes a sandbox (bubblewrap) forks twice before it does.
+ */
 static void look_at_children(struct xs_lost *lost, const struct xs_run *run,
 			     const struct xs_process *processes, const struct xs_process *by,
-			     const char *tid)
+			     int32_t pid, const char *tid, unsigned depth)
 {
 	char path[80];
 	FILE *file;
 	int child;
 
-	(void)snprintf(path, sizeof(path), "/proc/%d/task/%.20s/children", by->pid, tid);
+	(void)snprintf(path, sizeof(path), "/proc/%d/task/%.20s/children", pid, tid);
 	file = fopen(path, "re");
 	while (file && fscanf(file, "%d", &child) == 1)
-		if (!joined(processes, child))
-			(void)look_at(lost, run, by, child);
+		if (!joined(processes, child) && !look_at(lost, run, by, child) && depth &&
+		    mapped_by(run, child) == MAPPED_RUN)
+			look_below(lost, run, processes, by, child, depth - 1);
 	if (file)
 		fclose(file);
+}
+
+static void look_below(struct xs_lost *lost, const struct xs_run *run,
+		       const struct xs_process *processes, const struct xs_process *by, int32_t pid,
+		       unsigned depth)
+{
+	struct dirent *entry;
+	char path[48];
+	DIR *dir;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	dir = opendir(path);
+	while (dir && (entry = readdir(dir)))
+		if (entry->d_name[0] != '.')
+			look_at_children(lost, run, processes, by, pid, entry->d_name, depth);
+	if (dir)
+		closedir(dir);
 }
 
 void xs_lost_look(struct xs_lost *lost, const struct xs_run *run,
 		  const struct xs_process *processes)
 {
 	uint64_t now = xs_clock_ns(CLOCK_MONOTONIC);
-	struct dirent *entry;
-	char path[48];
-	DIR *dir;
 
 	if (!lost->interval)
 		xs_lost_again(lost);
@@ -273,15 +297,8 @@ void xs_lost_look(struct xs_lost *lost, const struct xs_run *run,
 		/*
 		 * it may have called exec since it joined; what a lost one starts is lost with it
 		 */
-		if (look_at(lost, run, p, p->pid))
-			continue;
-		(void)snprintf(path, sizeof(path), "/proc/%d/task", p->pid);
-		dir = opendir(path);
-		while (dir && (entry = readdir(dir)))
-			if (entry->d_name[0] != '.')
-				look_at_children(lost, run, processes, p, entry->d_name);
-		if (dir)
-			closedir(dir);
+		if (!look_at(lost, run, p, p->pid))
+			look_below(lost, run, processes, p, p->pid, DEPTH);
 	}
 }
 

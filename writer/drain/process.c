@@ -181,6 +181,9 @@ static void remove_files(struct xs_process *process)
 
 	xs_cuda_remove_files(process);
 
+	for (uint32_t i = 0; i < process->track_count; i++)
+		atomic_fetch_sub_explicit(&process->run->mailbox->rings,
+					  process->tracks[i]->ring_size, memory_order_relaxed);
 	for (uint32_t i = 0; i <= process->segment_count; i++) {
 		xs_process_file_name(name, process->pid, process->serial, i);
 		(void)unlinkat(process->run->directory, name, 0);

@@ -96,12 +96,12 @@ static __attribute__((noinline, cold)) uint64_t odd_head(struct xs_track *track,
 		track->process->corrupt++;
 	track->odd_head = head;
 	unread = xs_track_unread(track);
-	return head - unread <= track->process->ring_size ? head & ~(uint64_t)15 : unread;
+	return head - unread <= track->ring_size ? head & ~(uint64_t)15 : unread;
 }
 
 static bool is_odd(const struct xs_track *track, uint64_t head)
 {
-	return head % 16 || (head - xs_track_unread(track) > track->process->ring_size &&
+	return head % 16 || (head - xs_track_unread(track) > track->ring_size &&
 			     track->process->run->options->on_full != XS_FULL_OVERWRITE);
 }
 
@@ -116,7 +116,7 @@ void xs_track_begin(struct xs_track *track)
 	track->head = head;
 	track->latest = xs_tick(process->run->use_tsc) + XS_SKEW;
 	process->horizon = xs_process_ns(process, track->latest);
-	if (head - xs_track_unread(track) > process->ring_size) {
+	if (head - xs_track_unread(track) > track->ring_size) {
 		/*
 		 * overwritten (or hostile): the intact records begin at a step that the producer
 		 * told
@@ -124,7 +124,7 @@ void xs_track_begin(struct xs_track *track)
 		uint64_t intact =
 			atomic_load_explicit(&track->ring->tail_lost, memory_order_acquire);
 
-		if (intact > head || head - intact > process->ring_size)
+		if (intact > head || head - intact > track->ring_size)
 			intact = head;
 		track->pos = intact;
 		while (track->depth)
@@ -161,7 +161,7 @@ static void first_event(struct xs_process *process)
  */
 static __attribute__((cold)) void skip(struct xs_track *track)
 {
-	uint64_t step = track->process->ring_size / XS_RING_STEPS, left;
+	uint64_t step = track->ring_size / XS_RING_STEPS, left;
 
 	if (!xs_track_is_moved(track, track->pos)) {
 		track->pos = track->head;
@@ -229,8 +229,7 @@ static inline uint64_t read_some_tasks(struct xs_track *track, const struct xs_s
 /* A small ring is full before the output's buffer is. Meanwhile others fill. */
 static inline void commit_some(struct xs_track *track, uint64_t read)
 {
-	uint64_t most = xs_track_is_moved(track, track->pos) ? MOVED_PORTION
-							     : track->process->ring_size / 4;
+	uint64_t most = xs_track_is_moved(track, track->pos) ? MOVED_PORTION : track->ring_size / 4;
 
 	if (track->pos - track->committed >= most)
 		xs_process_commit(track->process);

@@ -38,7 +38,7 @@ static inline struct xs_stream xs_track_stream(const struct xs_track *track, uin
 {
 	if (xs_track_is_moved(track, pos))
 		return (struct xs_stream){ track->moved.data, track->moved.room, track->moved.end };
-	return (struct xs_stream){ track->data, track->process->ring_size, head };
+	return (struct xs_stream){ track->data, track->ring_size, head };
 }
 
 /*

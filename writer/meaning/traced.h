@@ -36,6 +36,7 @@ struct xs_mapped {
 	void *map;
 	uint64_t size;
 	uint32_t slots, seen; /* rings in the file; those that are tracks already */
+	uint64_t ring_size;   /* data bytes of each */
 	void *kept;	      /* the drain process's file about it; NULL: none yet */
 	uint64_t kept_size;
 };
@@ -110,7 +111,6 @@ struct xs_process {
 	int wait_status;
 	struct xs_mapped first, *segments;
 	uint32_t segment_count;
-	uint64_t ring_size;
 	struct xs_track **tracks;
 	uint32_t track_count, track_room;
 	struct xs_thread_stats *threads;

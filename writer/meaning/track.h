@@ -50,6 +50,7 @@ struct xs_track {
 	struct xs_ring *ring;
 	struct xs_kept_ring *kept;
 	const unsigned char *data;
+	uint64_t ring_size; /* bytes of `data`, a power of two */
 	uint64_t pos;	    /* consumed; committed with the output that holds it */
 	uint64_t committed; /* pos at the last commit */
 	struct xs_moved moved;

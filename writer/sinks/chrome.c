@@ -121,7 +121,7 @@ static void header(struct xs_process *process)
 	o = xs_put_escaped(xs_put(o, ",\"options\":\""), run->arguments);
 	o = xs_put(o, "\",\"clock\":");
 	o = xs_put(o, run->use_tsc ? "\"tsc\"" : "\"monotonic\"");
-	o = xs_put_count(o, ",\"ring_size\":", process->ring_size);
+	o = xs_put_count(o, ",\"ring_size\":", process->first.ring_size);
 	if (run->options->flight)
 		o = put_recorder(o, run);
 	o = put_words(xs_put(o, ",\"command\":["), run->command, run->command_length);

@@ -23,6 +23,30 @@
 
 #define TRIES 10000u
 
+/*
+ * Which number the newest name of its kind got. A process that calls exec a thousand times has a
+ * thousand names that are taken: each image begins where the one before ended, or all would be
+ * tried.
+ */
+#define NUMBERED 64u
+static struct numbered {
+	char comm[16];
+	int32_t pid;
+	unsigned kind, number; /* kind: enum xs_file; XS_FILE_COUNT: a directory */
+} numbered[NUMBERED];
+
+static struct numbered *numbered_of(const struct xs_process *process, unsigned kind)
+{
+	struct numbered *of = &numbered[((uint32_t)process->pid * 16u + kind) % NUMBERED];
+
+	_Static_assert(sizeof(of->comm) == sizeof(process->comm), "a process's name");
+	if (of->pid != process->pid || of->kind != kind || strcmp(of->comm, process->comm) != 0) {
+		*of = (struct numbered){ .pid = process->pid, .kind = kind, .number = 1 };
+		memcpy(of->comm, process->comm, sizeof(of->comm));
+	}
+	return of;
+}
+
 /* In a directory of --result-dir; a report's suffix is that of its format. */
 static const char *const names[XS_FILE_COUNT] = {
 	"host_timing",	    "device_timing",	  "device_submission", "device_timeline",
@@ -71,6 +95,8 @@ static int make_directory(struct xs_process *process)
 	char path[PATH_MAX], parent[PATH_MAX], comm[sizeof(process->comm)], rank[24] = "",
 									    number[16];
 	const char *known = process->run->recovering && process->kept ? process->kept->output : "";
+	struct numbered *of = numbered_of(process, XS_FILE_COUNT);
+	unsigned first = of->number;
 	int error = xs_path_from_root(process->run->options->output_dir, parent, sizeof(parent));
 
 	if (process->directory)
@@ -84,7 +110,8 @@ static int make_directory(struct xs_process *process)
 	put_comm(process, comm);
 	if (xs_process_rank(process) >= 0)
 		(void)snprintf(rank, sizeof(rank), "rank_%d.", xs_process_rank(process));
-	for (unsigned n = 1; n < TRIES; n++) {
+	for (unsigned n = first; n - first < TRIES; n++) {
+		of->number = n;
 		if (snprintf(path, sizeof(path), "%s/%s%s.%d%s", parent, rank, comm, process->pid,
 			     number_of(n, number, sizeof(number))) >= (int)sizeof(path))
 			return -ENAMETOOLONG;
@@ -170,6 +197,10 @@ int xs_file_create(struct xs_process *process, enum xs_file kind, char *path, si
 {
 	const struct xs_options *options = process->run->options;
 	const char *suffix = suffix_of(options, kind);
+	/* a directory, or a name, that is the trace's own has no others in it */
+	bool own = options->result_dir[0] || process->trace_path;
+	struct numbered *of = own ? NULL : numbered_of(process, kind);
+	unsigned first = of ? of->number : 1;
 	/* dir: the directory; of a report, its name as it was given */
 	char comm[sizeof(process->comm)], dir[PATH_MAX];
 	int error =
@@ -183,10 +214,12 @@ int xs_file_create(struct xs_process *process, enum xs_file kind, char *path, si
 	if (error < 0)
 		return error;
 	put_comm(process, comm);
-	for (unsigned n = 1; n < TRIES; n++) {
+	for (unsigned n = first; n - first < TRIES; n++) {
 		char number[16], rank[16];
 		int fd, length;
 
+		if (of)
+			of->number = n;
 		(void)number_of(n, number, sizeof(number));
 		if (options->result_dir[0])
 			length = snprintf(path, size, "%s/%s%s%s", process->directory, names[kind],

@@ -174,9 +174,9 @@ static void put_rings(const struct xs_process *process, struct xs_live_process *
 		uint64_t held = xs_ring_filled(ring) - xs_track_tail(track);
 		uint64_t lost = atomic_load_explicit(&ring->lost, memory_order_relaxed) +
 				atomic_load_explicit(&ring->lost_nested, memory_order_relaxed);
-		uint32_t fill = held >= process->ring_size
+		uint32_t fill = held >= track->ring_size
 					? 1000
-					: (uint32_t)(held * 1000 / process->ring_size);
+					: (uint32_t)(held * 1000 / track->ring_size);
 
 		to->lost += lost > track->lost_base ? lost - track->lost_base : 0;
 		to->threads += atomic_load_explicit(&ring->state, memory_order_relaxed) ==

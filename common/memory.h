@@ -1,5 +1,6 @@
 /*
- * How much memory there is: see memory.c.
+ * How much memory there is, for rings, the backlog and histories: what they take must not be
+ * missing elsewhere.
  */
 #ifndef XS_MEMORY_H
 #define XS_MEMORY_H
