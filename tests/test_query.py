@@ -593,6 +593,7 @@ def test_query_from_file_and_stdin(small, tmp_path):
         (["TRACE", "select nothing"], 'Binder Error: Referenced column "nothing"'),
         (["TRACE", "select from where"], "Parser Error"),
         (["TRACE", "top kernels"], "Parser Error"),
+        (["TRACE", " "], "the query is empty"),
         (["TRACE", "select error('no\nsuch')"], "no"),
         (["--memory-limit", "1", "TRACE"], "--memory-limit"),
         (["--format", "xml", "TRACE"], "--format"),

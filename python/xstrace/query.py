@@ -94,6 +94,8 @@ def _split(args):
 
 def ask(tables, query):
     """DuckDB's relation of SQL or of a query of the library; None: it has no rows to show. Raises Failed."""
+    if not query.strip():
+        raise Failed(f"the query is empty; {COMMAND} --list shows those that have names")
     try:
         if query.strip() in library.names():
             return tables.sql(library.find(query.strip()).sql)
