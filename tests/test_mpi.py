@@ -46,6 +46,27 @@ def test_messages(xstrace, mpi_app, ranks):
     assert half[0] != half[1]
 
 
+@pytest.mark.parametrize("mode", ["RTLD_NOW", "RTLD_LAZY", "RTLD_NOW | RTLD_GLOBAL"])
+def test_the_first_library_that_is_opened(xstrace, mode):
+    """A plug-in brings MPI, bound at once or later: as in Python, which opens an extension module."""
+    plugin, host = xstrace.home / "plugin.c", xstrace.home / "host.c"
+    plugin.write_text(
+        "#include <mpi.h>\nint work(void)\n{\n\tint size;\n\tMPI_Init(0, 0);\n\tMPI_Comm_size(MPI_COMM_WORLD, &size);\n"
+        "\tMPI_Barrier(MPI_COMM_WORLD);\n\tMPI_Finalize();\n\treturn size;\n}\n"
+    )
+    host.write_text(
+        "#include <dlfcn.h>\nint main(int argc, char **argv)\n{\n"
+        f"\tvoid *plugin = dlopen(argv[1], {mode});\n"
+        '\tint (*work)(void) = dlsym(plugin, "work");\n\treturn work() - 2;\n}\n'
+    )
+    subprocess.run([MPICC, "-shared", "-fPIC", "-o", plugin.with_suffix(".so"), plugin], check=True)
+    subprocess.run(["cc", "-w", "-o", host.with_suffix(""), host, "-ldl"], check=True)
+    job = Ranks(xstrace, MPI, host.with_suffix(""), [plugin.with_suffix(".so")])
+    assert job.run.status == 0
+    for rank in (0, 1):
+        assert list(names_of(job.traces[rank])) == ["MPI_Init", "MPI_Comm_size", "MPI_Barrier", "MPI_Finalize"]
+
+
 def test_excluded_calls(xstrace, mpi_app):
     """Without calls that begin, ask for or end requests the rest is as it was, and so is the requests' work."""
     app = mpi_app("mpi_messages")

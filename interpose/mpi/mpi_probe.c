@@ -7,8 +7,9 @@
  * we are loaded: what that lacks is taken out of the table. In any other program nothing is in it,
  * until dlopen() is called. What that binds needs an answer in the middle of it: meanwhile all are
  * in the table, those that not every library has as indirect symbols (STT_GNU_IFUNC), which look
- * into the libraries that are there then. The next dlsym() or dlopen() finds out whether an MPI
- * library came. dlopen() and dlsym() are passed on by a jump, since they look at who called them.
+ * into the libraries that are there then. The next dlopen(), or dlsym() for such a name, finds out
+ * whether an MPI library came. dlopen() and dlsym() are passed on by a jump, since they look at who
+ * called them.
  *
  * All of it may run at any time: while the dynamic loader binds somebody, and while the runtime of
  * a sanitizer starts, which asks dlsym() for the string functions that it stands in front of, and
@@ -40,6 +41,13 @@ static uintptr_t first_page, end_page, base;
 enum mode { GIVEN, ALL, NONE, SETTLED };
 static _Atomic uint32_t mode, busy; /* mode: of the table */
 
+/* Names that the table may have; of all others it has none. */
+static bool is_of_mpi(const char *name)
+{
+	return (name[0] | 0x20) == 'm' && (name[1] | 0x20) == 'p' && (name[2] | 0x20) == 'i' &&
+	       name[3] == '_';
+}
+
 static uint32_t last_symbol(const struct xs_mpi_symbols *s)
 {
 	uint32_t buckets = s->gnu_hash[0], first = s->gnu_hash[1], last = 0;
@@ -69,8 +77,7 @@ static void find_ours(void)
 	     i++) {
 		const char *name = s.names + s.table[i].st_name;
 
-		if ((name[0] | 0x20) != 'm' || (name[1] | 0x20) != 'p' || (name[2] | 0x20) != 'i' ||
-		    name[3] != '_')
+		if (!is_of_mpi(name))
 			continue;
 		ours[count].symbol = (ElfW(Sym) *)(uintptr_t)&s.table[i];
 		ours[count].value = s.table[i].st_value;
@@ -194,12 +201,17 @@ XS_EXPORT void *dlopen(const char *path, int flags)
 	return next(path, flags);
 }
 
+/*
+ * For other names the table stays as it is: dlopen() may be at work, in this thread, whose
+ * libxstrace.so looks something up on the way, or in another one.
+ */
 XS_EXPORT void *dlsym(void *restrict handle, const char *restrict name)
 {
 	static void *(*next)(void *restrict handle, const char *restrict name);
 
 	if (__builtin_expect(!next, 0))
 		*(void **)&next = real("dlsym");
-	look(false);
+	if (is_of_mpi(name))
+		look(false);
 	return next(handle, name);
 }
