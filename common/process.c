@@ -182,6 +182,17 @@ uint64_t xs_pid_namespace(pid_t pid)
 	return xs_sys(SYS_newfstatat, AT_FDCWD, path, &st, 0) < 0 ? 0 : st.st_ino;
 }
 
+bool xs_proc_is_ours(void)
+{
+	char number[16];
+	long n = xs_sys(SYS_readlinkat, AT_FDCWD, "/proc/self", number, sizeof(number) - 1);
+
+	if (n <= 0)
+		return false;
+	number[n] = '\0';
+	return atoi(number) == xs_sys(SYS_getpid);
+}
+
 /* The last number of the line "NSpid: 4711 12 1": the pid in the innermost namespace. */
 static pid_t inner_pid(pid_t pid)
 {

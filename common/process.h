@@ -39,6 +39,9 @@ bool xs_pid_status(pid_t pid, uint64_t start, int pidfd, int *ret);
 
 /* Identifies the PID namespace of a process (0: the caller's own process); 0 when unknown. */
 uint64_t xs_pid_namespace(pid_t pid);
+/* Does /proc show the processes of our own PID namespace? Another's has others under our numbers.
+ */
+bool xs_proc_is_ours(void);
 /*
  * The process's arguments, a NUL behind each, or what it has written over them; how many bytes, 0:
  * not to be seen. Usable in any context.

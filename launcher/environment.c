@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "launcher.h"
+#include "process.h"
 #include "text.h"
 
 extern char **environ;
@@ -99,7 +100,7 @@ int xs_find_parts(char *library, char *drain)
 	static const char *const drains[] = { "../lib/xstrace/xstrace-drain", "xstrace-drain",
 					      "../writer/xstrace-drain" };
 	char self[PATH_MAX];
-	int error = own_directory(self);
+	int error = xs_proc_is_ours() ? own_directory(self) : -ESRCH;
 
 	if (error < 0)
 		return error;

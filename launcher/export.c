@@ -186,8 +186,9 @@ static int write_file(const struct target *target, const char *spec)
 			error = errno;
 		if (!error && rename(path, target->path) < 0)
 			error = errno;
-		if (error && file)
-			(void)unlink(path);
+		if (error && file && unlink(path) < 0)
+			/* a directory may take files and give none back (chattr +a) */
+			xs_tell("[WARNING] %s cannot be removed: %s\n", path, strerror(errno));
 	}
 	free(text);
 	return error ? tell(spec, strerror(error)) : 0;
@@ -441,8 +442,6 @@ int xs_export_start(struct xs_launch *launch)
 
 	if (!spec[0] || open_target(&target, spec) < 0)
 		return 0;
-	if (target.address[0])
-		xs_tell("[INFO] Numbers of this run: %s\n", target.address);
 	pid = fork();
 	if (pid == 0) {
 		(void)prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -460,5 +459,7 @@ int xs_export_start(struct xs_launch *launch)
 		(void)close(target.socket);
 	if (pid < 0)
 		tell(spec, strerror(errno));
+	else if (target.address[0])
+		xs_tell("[INFO] Numbers of this run: %s\n", target.address);
 	return pid < 0 ? 0 : pid;
 }

@@ -142,7 +142,10 @@ static int begin(int pid, struct xs_options *options, bool own_output, char **al
 	int error = xs_find_parts(library, drain);
 
 	if (error < 0)
-		return refuse("libxstrace.so and xstrace-drain are not beside xstrace-host");
+		return error == -ESRCH
+			       ? refuse("/proc is missing or shows another PID namespace: mount it")
+			       : refuse("libxstrace.so and xstrace-drain are not beside "
+					"xstrace-host");
 	if (find_output(options))
 		return XS_EXIT_SELF;
 	error = xs_launch_create(&launch, options, all, argv);

@@ -76,7 +76,7 @@ char **xs_environment(const struct xs_launch *launch, const char *library, bool 
 int xs_plain_library(char *library);
 /*
  * Paths of PATH_MAX bytes of the collector library and the drain process's program, wherever they
- * are installed. 0 or -errno.
+ * are installed. 0 or -errno; -ESRCH: /proc is missing, or shows another namespace's processes.
  */
 int xs_find_parts(char *library, char *drain);
 /* Does the environment say --on-demand, as PyTorch understands it, and do the options allow that?

@@ -18,10 +18,16 @@
 
 static int find_parts(char *library, char *drain)
 {
-	if (!xs_find_parts(library, drain))
+	int error = xs_find_parts(library, drain);
+
+	if (!error)
 		return 0;
-	xs_tell("xstrace: libxstrace.so and xstrace-drain are not where they belong, in "
-		"../lib/xstrace beside this program\n");
+	if (error == -ESRCH)
+		xs_tell("xstrace: /proc is missing or shows another PID namespace: mount it here "
+			"(mount -t proc proc /proc; unshare: --mount-proc)\n");
+	else
+		xs_tell("xstrace: libxstrace.so and xstrace-drain are not where they belong, in "
+			"../lib/xstrace beside this program\n");
 	return -1;
 }
 

@@ -176,6 +176,22 @@ static bool hear_drain(struct xs_launch *launch, bool wait)
 }
 
 /*
+ * Process 1 of a PID namespace takes all others there with it, the drain process too: descendants
+ * that still run are about to end, and their traces are completed first. False: the drain process
+ * has ended.
+ */
+static bool stop_for_good(struct xs_launch *launch)
+{
+	bool lives = true;
+
+	(void)xs_control_pause(launch->control, XS_PAUSE_STOPPED, true);
+	xs_doorbell_ring(&launch->mailbox->bell);
+	while (lives && launch->finished != XS_WORD_RUN_FINISHED)
+		lives = hear_drain(launch, true);
+	return lives;
+}
+
+/*
  * Waits for the trace of the application's own process; descendants may still run. app < 0: it
  * could not be run.
  */
@@ -196,6 +212,8 @@ static void wait_for_trace(struct xs_launch *launch, int drain, int app, int app
 	}
 	while (lives && !launch->finished)
 		lives = hear_drain(launch, true);
+	if (lives && launch->finished == XS_WORD_APP_FINISHED && getpid() == 1)
+		lives = stop_for_good(launch);
 	/* a matter of microseconds, and no zombie is left where pid 1 does not care for orphans */
 	if (drain > 0 && launch->finished != XS_WORD_APP_FINISHED &&
 	    waitpid(drain, &status, 0) == drain && !launch->finished)

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "merge.h"
+
 #define TRIES 100000
 
 /* those that end a program, as somebody or something sends them */
@@ -70,13 +72,21 @@ int xm_new_file_open(const char *wanted)
 	return fd;
 }
 
+/* A directory may take files and give none back (chattr +a). */
+static void forget(void)
+{
+	if (unlink(unfinished) < 0 && errno != ENOENT)
+		xm_say("[WARNING] %s cannot be removed: %s; nothing needs it any more", unfinished,
+		       strerror(errno));
+}
+
 /* 0 or -errno: -EEXIST where the name is taken. */
 static int take_name(const char *path)
 {
 	int fd;
 
 	if (!link(unfinished, path)) {
-		(void)unlink(unfinished);
+		forget();
 		return 0;
 	}
 	if (errno == EEXIST || errno == ENAMETOOLONG)
@@ -119,5 +129,5 @@ int xm_new_file_keep(const char *wanted, char *path)
 void xm_new_file_drop(void)
 {
 	is_unfinished = false;
-	(void)unlink(unfinished);
+	forget();
 }

@@ -410,6 +410,17 @@ def mounted(where, options, kind="tmpfs"):
         subprocess.run(["umount", "-l", where], check=True)
 
 
+@contextlib.contextmanager
+def append_only(directory):
+    """Files can be made there, and neither removed nor renamed."""
+    if not shutil.which("chattr") or subprocess.run(["chattr", "+a", directory], capture_output=True).returncode:
+        pytest.skip("no append-only directories here")
+    try:
+        yield
+    finally:
+        subprocess.run(["chattr", "-a", directory], check=True)
+
+
 def limited(which, value):
     """A preexec_fn that sets a soft limit."""
     hard = resource.getrlimit(which)[1]

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from conftest import APPS, XSTRACE, mounted, root_only, wait_until
+from conftest import APPS, XSTRACE, append_only, mounted, root_only, wait_until
 from test_endings import check_truth, recover
 
 ITT = "--chrome-itt-logging"
@@ -224,6 +224,19 @@ def test_what_has_no_memory_goes_to_disk(xstrace):
     assert run.trace.other["lost"] == 0 and "corrupt_rings" not in run.trace.other
     in_order(run.trace)
     assert not spools(run.cwd)
+
+
+@root_only
+def test_a_disk_file_that_cannot_be_removed_is_told(xstrace):
+    with append_only(xstrace.cwd):
+        run, app, path = start_on_disk(xstrace)
+        os.kill(app, signal.SIGKILL)
+        run.finish()
+        (spool,) = spools(run.cwd)
+        assert spool.stat().st_size == 0
+        (line,) = (line for line in run.said if str(spool) in line)
+        assert line.startswith("[WARNING]") and "cannot be removed: Operation not permitted" in line
+        check_truth(run.trace, path)
 
 
 def waits(directory, options):

@@ -172,6 +172,31 @@ def test_program_in_namespaces(xstrace, flags):
     run.check_expected()
 
 
+@root_only
+def test_proc_of_another_namespace(xstrace):
+    """There, others have our numbers: whether the application runs cannot be seen, and nobody waits for a stranger."""
+    for words in (["-pf"], ["-m", "sh", "-c", 'mount -t tmpfs none /proc; exec "$@"', "sh"]):
+        command = ["unshare", *words, XSTRACE, ITT, APPS / "itt_tasks", "5"]
+        done = subprocess.run(command, cwd=xstrace.cwd, capture_output=True, text=True, timeout=30)
+        (line,) = done.stderr.splitlines()
+        assert done.returncode == 125 and line.startswith("xstrace: /proc is missing or shows another PID namespace")
+        assert not done.stdout and not list(xstrace.cwd.iterdir())
+
+
+@root_only
+def test_xstrace_as_process_1(xstrace):
+    """Its end is that of all in the namespace: what still runs there has its trace, and no run directory stays."""
+    script = f"({APPS}/itt_steps tasks a 10; sleep 100) & {APPS}/itt_steps tasks b 20; sleep 0.5; exit 3"
+    within = 'mount -t tmpfs none /dev/shm; unshare -pf --mount-proc "$@"; status=$?; ls /dev/shm >&2; exit $status'
+    words = ["unshare", "-m", "sh", "-c", within, "sh"]
+    if subprocess.run([*words, "true"], capture_output=True).returncode:
+        pytest.skip("not allowed here")
+    command = [*words, XSTRACE, ITT, "sh", "-c", script]
+    done = subprocess.run(command, cwd=xstrace.cwd, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 3 and all(line.startswith("[INFO]") for line in done.stderr.splitlines())
+    assert sorted(Trace(path).count("tasks") for path in xstrace.cwd.glob("itt_steps.*.json")) == [10, 20]
+
+
 def test_process_that_ends_while_its_child_traces(xstrace):
     """Orphans of orphans, each with a trace."""
     script = f"(({APPS}/itt_tasks 5; sleep 0.1; {APPS}/itt_tasks 6) &) & exec {APPS}/itt_tasks 4"

@@ -19,7 +19,7 @@ import urllib.request
 
 import pytest
 
-from conftest import APPS, BUILD, NOBODY, XSTRACE, alive, root_only, wait_until
+from conftest import APPS, BUILD, NOBODY, XSTRACE, alive, append_only, root_only, wait_until
 
 ITT = "--chrome-itt-logging"
 
@@ -499,6 +499,16 @@ def test_export_to_a_file(xstrace, tmp_path):
     wait_until(lambda: parsed(file.read_text()).get(("xstrace_name_total", "steps::a")) == 1000)
     assert [path.name for path in tmp_path.glob("app.prom*")] == ["app.prom"]
     watched.finish()
+
+
+@root_only
+def test_export_to_a_file_that_cannot_be_renamed(xstrace, tmp_path):
+    place = tmp_path / "place"
+    place.mkdir()
+    with append_only(place):
+        run = xstrace(f"{ITT} --export prometheus:{place}/app.prom", "itt_tasks", [5])
+        (left,) = place.iterdir()
+        assert run.status == 0 and [line for line in run.said if f"{left} cannot be removed" in line], run.said
 
 
 def test_export_of_all_runs(xstrace):

@@ -16,7 +16,7 @@ import time
 import tomllib
 
 import pytest
-from conftest import BUILD, ROOT, mounted, root_only
+from conftest import BUILD, ROOT, append_only, mounted, root_only
 
 SCRIPTS = ROOT / "scripts"
 duckdb = pytest.importorskip("duckdb")
@@ -326,6 +326,25 @@ def test_what_cannot_be_written_is_named_as_the_user_did(tool, tmp_path):
     done = run(tool, tmp_path, str(tmp_path / "in.json"))
     check_words(tool, done)
     assert done.returncode and OVER[tool].encode() in done.stderr and b".xstrace-" not in done.stderr, done.stderr
+
+
+@root_only
+@pytest.mark.parametrize("tool", [*OVER, "merge"])
+def test_what_cannot_be_removed_is_told(tool, tmp_path):
+    """In a directory that takes files and gives none back no output takes its name by rename, and what was written stays."""
+    place = tmp_path / "place"
+    place.mkdir()
+    (place / "good.json").write_text(TRACE)
+    (place / "in.json").write_text(TRACE)
+    assert run(tool, place, str(place / "in.json")).returncode == 0  # tables are kept from now on
+    for file in place.glob("out*"):
+        file.unlink()
+    with append_only(place):
+        done = run(tool, place, str(place / "in.json"))
+        check_words(tool, done)
+        (left,) = place.glob(".xstrace-*")
+        assert f"{left} cannot be removed: Operation not permitted".encode() in done.stderr, done.stderr
+        assert (done.returncode != 0) == (tool != "merge")
 
 
 @pytest.mark.parametrize("name", ["xstrace-path", "xstrace-diff", "xstrace-report"])

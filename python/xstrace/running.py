@@ -236,15 +236,26 @@ def written(path, mode="wb", **how):
             os.fchmod(descriptor, stat.S_IMODE(old.st_mode) if old else 0o666 & ~_umask())
             yield file
         os.replace(unfinished, real)
-        unfinished = None
-    except OSError as error:
-        if not isinstance(error, BrokenPipeError) and _is_of(error.filename, unfinished, real):
-            error.filename = path
+    except BaseException as error:
+        if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
+            if _is_of(error.filename, unfinished, real):
+                error.filename = path
+            error.strerror = f"{error.strerror or error}{_left(unfinished)}"
+        elif left := _left(unfinished):
+            _say(os.path.basename(sys.argv[0]), f"{path}{left}")
         raise
-    finally:
+
+
+def _left(unfinished):
+    """Removes the file, if there is one. What to say where it stays: a directory may take files and give none back (chattr +a)."""
+    try:
         if unfinished:
-            with contextlib.suppress(OSError):
-                os.unlink(unfinished)
+            os.unlink(unfinished)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        return f"; {unfinished} cannot be removed: {error.strerror}"
+    return ""
 
 
 def _is_of(name, unfinished, real):

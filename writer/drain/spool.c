@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "paths.h"
+#include "text.h"
 
 /* A file there would take the memory that there is none of. */
 static bool is_memory(const char *directory)
@@ -92,7 +93,11 @@ void xs_spool_remove(struct xs_spool_place *place, int fd)
 	struct stat own, named;
 
 	if (!fstat(fd, &own) && !lstat(place->path, &named) && own.st_dev == named.st_dev &&
-	    own.st_ino == named.st_ino)
-		(void)unlink(place->path);
+	    own.st_ino == named.st_ino && unlink(place->path) < 0) {
+		/* a directory may take files and give none back (chattr +a) */
+		xs_tell("[WARNING] %s cannot be removed: %s; nothing needs it any more\n",
+			place->path, strerror(errno));
+		(void)ftruncate(fd, 0);
+	}
 	place->path[0] = '\0';
 }
