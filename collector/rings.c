@@ -31,20 +31,40 @@ static struct file first;
 static struct file *segments; /* XS_MAX_SEGMENTS of them; NULL: none yet */
 static uint32_t segment_count;
 
-/* Of the whole run's, with this one? */
-static bool may_take(uint64_t ring_size)
+/* Bytes, of the whole run. */
+static uint64_t rings_taken(void)
+{
+	return atomic_load_explicit(&xs_self.mailbox->rings, memory_order_relaxed);
+}
+
+static bool has_room(uint64_t taken, uint64_t ring_size)
 {
 	uint64_t most = xs_self.control->rings_most;
 
-	return !most ||
-	       atomic_load_explicit(&xs_self.mailbox->rings, memory_order_relaxed) + ring_size <=
-		       most;
+	return !most || taken + ring_size <= most;
+}
+
+/*
+ * One more of the whole run's, if it has room. Counted and compared in one step, since other
+ * processes do the same; the drain process takes it off when the process has ended.
+ */
+static bool take_room(uint64_t ring_size)
+{
+	uint64_t taken = rings_taken();
+
+	do
+		if (!has_room(taken, ring_size))
+			return false;
+	while (!atomic_compare_exchange_weak_explicit(&xs_self.mailbox->rings, &taken,
+						      taken + ring_size, memory_order_relaxed,
+						      memory_order_relaxed));
+	return true;
 }
 
 uint64_t xs_ring_size(uint32_t slots)
 {
 	uint64_t size = xs_self.control->options.ring_size, half = xs_self.control->rings_most / 2;
-	uint64_t taken = atomic_load_explicit(&xs_self.mailbox->rings, memory_order_relaxed);
+	uint64_t taken = rings_taken();
 	uint64_t left = taken < half ? half - taken : 0;
 
 	while (half && size > XS_RING_MIN && size * slots > left)
@@ -120,21 +140,21 @@ static bool fresh(struct file *file, _Atomic uint32_t *used)
 	struct xs_producer *producer;
 	struct xs_ring *ring;
 
-	if (!file->map || file->used >= file->count || !may_take(ring_size) || !slots_of(file))
+	if (!file->map || file->used >= file->count || !slots_of(file) || !take_room(ring_size))
 		return false;
 	producer = &file->slots[file->used].producer;
 	ring = (struct xs_ring *)(file->map + xs_slot_offset(file->used, ring_size));
 	/* a full /dev/shm must show here and not as a SIGBUS; the first records come at once */
-	if (!xs_shm_present(ring, XS_RING_HEADER + XS_PAGE))
+	if (!xs_shm_present(ring, XS_RING_HEADER + XS_PAGE)) {
+		atomic_fetch_sub_explicit(&xs_self.mailbox->rings, ring_size, memory_order_relaxed);
 		return false;
+	}
 	xs_ring_init(producer, ring, (unsigned char *)ring + XS_RING_HEADER, ring_size,
 		     (enum xs_on_full)xs_self.control->options.on_full);
 	producer->prepared = XS_PAGE;
 	atomic_store_explicit(&file->slots[file->used].state, XS_RING_LIVE, memory_order_relaxed);
 	take(&file->slots[file->used]);
 	file->used++;
-	/* the drain process takes it off when the process has ended */
-	atomic_fetch_add_explicit(&xs_self.mailbox->rings, ring_size, memory_order_relaxed);
 	/* the ring is ready; pairs with the acquire in the drain process */
 	atomic_store_explicit(used, file->used, memory_order_release);
 	return true;
@@ -151,7 +171,8 @@ static struct file *make_segment(void)
 
 	if (!segments)
 		segments = xs_arena_locked(XS_MAX_SEGMENTS * sizeof(*segments));
-	if (!segments || segment_count == XS_MAX_SEGMENTS || xs_is_sealed() || !may_take(ring_size))
+	if (!segments || segment_count == XS_MAX_SEGMENTS || xs_is_sealed() ||
+	    !has_room(rings_taken(), ring_size))
 		return NULL;
 	xs_process_file_name(name, xs_self.pid, xs_self.serial, number);
 	for (uint32_t slots = XS_MORE_SLOTS; slots; slots /= 8) {

@@ -1,12 +1,15 @@
 """A group with a limit of memory (container, batch job): rings and histories stay within their share of it, so that the kernel ends nobody."""
 
 import glob
+import os
+import signal
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from conftest import APPS, XSTRACE, Trace, root_only
+from conftest import APPS, XSTRACE, Trace, mounted, root_only
+from test_backlog import SMALL, backlog_bytes, start_on_disk
 
 ITT = "--chrome-itt-logging"
 MIB = 1 << 20
@@ -63,3 +66,14 @@ def test_rings_of_ended_processes_do_not_count(tmp_path):
     script = f"for i in $(seq 60); do {APPS}/itt_tasks 5 1; sleep 0.02; done"
     done, traces = run(tmp_path, tree, ITT, "sh", "-c", script)
     assert len(traces) == 60 and "lost" not in done.stderr
+
+
+@root_only
+def test_the_backlog_stays_within_its_share(xstrace, tmp_path):
+    """An eighth of it, also where that is less than what is otherwise had at once."""
+    with mounted("/sys/fs/cgroup", "size=1M"):
+        Path("/sys/fs/cgroup/memory.max").write_text(f"{4 * MIB}\n")
+        run, app, _ = start_on_disk(xstrace, options=f"{SMALL} --backlog-disk 8M")
+        assert 0 < backlog_bytes(run) <= MIB // 2 + 65536  # and its table
+    os.kill(app, signal.SIGKILL)
+    run.finish()

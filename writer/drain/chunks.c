@@ -162,7 +162,8 @@ static uint64_t place_of(const struct xs_chunks *chunks, const struct xs_chunk_s
 static bool may_grow(struct xs_chunks *chunks, struct xs_chunk_store *store)
 {
 	bool on_disk = store == &chunks->store[XS_CHUNK_DISK];
-	uint64_t has = (store->used + 1) * chunks->size, free = 0, memory;
+	/* what went back to the system, and what has room, is nobody's */
+	uint64_t has = (store->taken + 1) * chunks->size, free = 0, memory, most;
 	struct statvfs fs;
 
 	if (store->allowed < chunks->size) {
@@ -170,9 +171,12 @@ static bool may_grow(struct xs_chunks *chunks, struct xs_chunk_store *store)
 		if (!fstatvfs(store->fd, &fs))
 			free = (uint64_t)fs.f_bavail * fs.f_frsize / (on_disk ? 3 : 1);
 		free = free < memory ? free : memory;
-		if (free < has + chunks->size || (!on_disk && has > xs_memory_limit() / 8))
+		most = on_disk ? UINT64_MAX : xs_memory_limit() / 8;
+		if (free < has + chunks->size || has > most)
 			return false;
-		store->allowed = LOOK < chunks->size ? chunks->size : LOOK;
+		most -= has - chunks->size;
+		most = LOOK < most ? LOOK : most;
+		store->allowed = most < chunks->size ? chunks->size : most;
 	}
 	store->allowed -= chunks->size;
 	return true;
