@@ -74,6 +74,7 @@ def test_installed_scripts(xstrace, installed):
         done = subprocess.run(
             [installed / "bin" / name, *options, run.trace_files[0]],
             env={"PATH": os.environ["PATH"]},
+            input="select count(*) from slices",  # for xstrace-query
             capture_output=True,
             text=True,
         )
