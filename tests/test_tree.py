@@ -705,3 +705,17 @@ def test_a_program_that_is_slow_to_start_is_not_told(xstrace):
     run = xstrace(ITT, stopper, [APPS / "itt_tasks", "10", "1"])
     assert run.status == 0 and lost(run) == []
     assert run.trace.count("tasks") == 10
+
+
+def test_thousands_of_children_that_record_nothing(xstrace):
+    """The drain process looks at them, for those that are not traced, a small part of its time."""
+    app = compile_c(
+        xstrace.home / "server",
+        "#include <ittnotify.h>\n#include <sys/wait.h>\n#include <unistd.h>\nint main(void)\n{\n"
+        '\t__itt_domain *domain = __itt_domain_create("server");\n'
+        "\t__itt_task_begin(domain, __itt_null, __itt_null, __itt_string_handle_create(\"forks\"));\n\t__itt_task_end(domain);\n"
+        "\tfor (int i = 0; i < 2000; i++)\n\t\tif (!fork()) {\n\t\t\tsleep(6);\n\t\t\t_exit(0);\n\t\t}\n"
+        "\twhile (wait(0) > 0)\n\t\t;\n\treturn 0;\n}\n",
+    )
+    run = xstrace("--chrome-itt-logging", app)
+    assert run.trace.other["overhead"]["drain_cpu_ns"] < 500_000_000

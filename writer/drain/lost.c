@@ -13,6 +13,8 @@
 
 #define FIRST_NS 60000000ull /* a program that ends sooner is not missed */
 #define LAST_NS	 1000000000ull
+#define REST \
+	50u /* a look takes this part of the time at most: there may be thousands of processes */
 #define DEPTH	 8u /* of forked children that have recorded nothing */
 #define SUSPECTS (sizeof(((struct xs_lost *)0)->suspects) / sizeof(struct xs_suspect))
 
@@ -279,14 +281,13 @@ static void look_below(struct xs_lost *lost, const struct xs_run *run,
 void xs_lost_look(struct xs_lost *lost, const struct xs_run *run,
 		  const struct xs_process *processes)
 {
-	uint64_t now = xs_clock_ns(CLOCK_MONOTONIC);
+	uint64_t now = xs_clock_ns(CLOCK_MONOTONIC), rest;
 
 	if (!lost->interval)
 		xs_lost_again(lost);
 	if (now < lost->next)
 		return;
 	lost->interval = lost->interval < LAST_NS ? 2 * lost->interval : LAST_NS;
-	lost->next = now + lost->interval;
 	/* of others only a traced one's children are ours for certain */
 	if (run->app_pid && !run->app_not_traced && !joined(processes, run->app_pid))
 		(void)look_at(lost, run, NULL, run->app_pid);
@@ -300,6 +301,8 @@ void xs_lost_look(struct xs_lost *lost, const struct xs_run *run,
 		if (!look_at(lost, run, p, p->pid))
 			look_below(lost, run, processes, p, p->pid, DEPTH);
 	}
+	rest = REST * (xs_clock_ns(CLOCK_MONOTONIC) - now);
+	lost->next = now + (rest > lost->interval ? rest : lost->interval);
 }
 
 void xs_lost_again(struct xs_lost *lost)
