@@ -458,7 +458,6 @@ static void free_state(struct xs_process *process)
 	xs_kineto_fini(chrome);
 	xs_perfetto_free(chrome->perfetto);
 	free(chrome->mpi);
-	free(chrome->often);
 	free(chrome->rows);
 	free(chrome->labels);
 	free(chrome->tracks);
@@ -473,9 +472,10 @@ static bool finish_trace(struct xs_process *process, enum xs_end end, int status
 	struct xs_chrome *chrome = xs_chrome_of(process);
 	size_t room = 8192 + XS_OVERHEAD_TEXT_MAX + (size_t)process->thread_count * 1024 +
 		      xs_chrome_about_room(chrome) + xs_kineto_tail_room(chrome);
-	char *tail = malloc(room + XS_PERFETTO_ROOM), path[PATH_MAX], often[XS_OFTEN_ROOM];
+	char *tail = malloc(room + XS_PERFETTO_ROOM), path[PATH_MAX];
+	struct xs_often *often = chrome->often;
 	struct xs_output out;
-	size_t length = 0, said;
+	size_t length = 0;
 	bool written;
 	int error;
 
@@ -485,7 +485,6 @@ static bool finish_trace(struct xs_process *process, enum xs_end end, int status
 		length = (size_t)(xs_perfetto_put(chrome->perfetto, tail, tail + length) - tail);
 	written = chrome->out.offset;
 	memcpy(path, chrome->path, sizeof(path));
-	said = xs_often_put(process, often, sizeof(often));
 	if (!written && chrome->out.fd >= 0)
 		(void)unlink(path); /* there was no room for the head even */
 	error = xs_output_close(&chrome->out, tail ? tail : "", length);
@@ -498,8 +497,7 @@ static bool finish_trace(struct xs_process *process, enum xs_end end, int status
 		run->trace_written(run, path);
 	if (written)
 		xs_tell_output("Timeline is", path, &out, error);
-	if (written && said)
-		xs_tell("%s", often);
+	xs_often_end(run, often);
 	return true;
 }
 

@@ -232,12 +232,8 @@ static inline void xs_often_see(struct xs_chrome *chrome, uint32_t name)
 	if (__builtin_expect(chrome->out.put > XS_TRACE_LARGE, 0))
 		xs_often_count(chrome, name);
 }
-/*
- * A line that names the functions that make most of those calls, if few do. Returns its length, 0
- * if there is none.
- */
-#define XS_OFTEN_ROOM 768u
-size_t xs_often_put(struct xs_process *process, char *out, size_t room);
+/* A line names the functions that make most of those calls, if few do. Frees it; NULL: none. */
+void xs_often_end(struct xs_run *run, struct xs_often *often);
 
 /* chrome_put.c: the rarer half of xs_chrome_begin() */
 char *xs_chrome_begin_far(char *o, struct xs_begun *begun, const char *text, uint32_t length,

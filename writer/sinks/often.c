@@ -7,10 +7,12 @@
 
 #include "chrome.h"
 #include "hash.h"
+#include "text.h"
 
 #define PLACES 64u /* a power of two */
 #define SHOWN  3u
-#define SHARE  5u /* who makes a fifth of the calls is shown */
+#define SHARE  5u     /* who makes a fifth of the calls is shown */
+#define ENOUGH 10000u /* fewer calls than that say nothing of the others */
 
 /* Of the functions of one place the one with most of its calls, and at least so many of them. */
 struct place {
@@ -54,19 +56,17 @@ static struct place *most(struct xs_often *often)
 	return most->calls >= often->calls / SHARE ? most : NULL;
 }
 
-size_t xs_often_put(struct xs_process *process, char *out, size_t room)
+void xs_often_end(struct xs_run *run, struct xs_often *often)
 {
-	struct xs_chrome *chrome = xs_chrome_of(process);
-	struct xs_often *often = chrome->often;
 	uint64_t calls = 0;
 	char names[256];
 	size_t n = 0, length;
 	struct place *place;
 
 	if (!often)
-		return 0;
-	for (uint32_t i = 0; i < SHOWN && (place = most(often)); i++) {
-		const char *name = xs_text_of(process->run, place->name, &length);
+		return;
+	for (uint32_t i = 0; often->calls >= ENOUGH && i < SHOWN && (place = most(often)); i++) {
+		const char *name = xs_text_of(run, place->name, &length);
 
 		if (n + length + 2 > sizeof(names))
 			break;
@@ -75,10 +75,9 @@ size_t xs_often_put(struct xs_process *process, char *out, size_t room)
 		calls += place->calls;
 		place->calls = 0;
 	}
-	if (calls <= often->calls / 2)
-		return 0;
-	return (size_t)snprintf(out, room,
-				"[INFO] %llu %% of the calls in it are of %s. If these only poll: "
-				"--exclude-calls %s leaves them out\n",
-				(unsigned long long)(calls * 100 / often->calls), names, names);
+	if (calls > often->calls / 2)
+		xs_tell("[INFO] %llu %% of the calls in it are of %s. If these only poll: "
+			"--exclude-calls %s leaves them out\n",
+			(unsigned long long)(calls * 100 / often->calls), names, names);
+	free(often);
 }
