@@ -32,8 +32,6 @@ struct sc_config {
 	unsigned late_ms, out_of_order, drop_every, cut_every;
 };
 extern SC_SHARED struct sc_config sc_config;
-uint64_t sc_number(const char *name, uint64_t otherwise, uint64_t least, uint64_t most) SC_SHARED;
-uint64_t sc_duration_ns(const char *name);
 void sc_config_start(void);
 
 /* ---- calls of the API, and what is asked to be told of them ---- */

@@ -2,6 +2,7 @@
  * a shared object, or of the program. An image that begins as PTX does is compiled "just in time".
  */
 #include "driver.h"
+#include "settings.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -64,7 +65,7 @@ struct sc_function *sc_function_find(struct sc_module *module, const char *name)
 		function->sized = info != NULL;
 		if (info)
 			function->info = *(struct softcuda_info *)info;
-		function->duration_ns = sc_duration_ns(function->name);
+		function->duration_ns = soft_duration_ns(function->name, 0);
 		function->next = module->functions;
 		module->functions = function;
 	}

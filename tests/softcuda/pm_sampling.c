@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "history.h"
+#include "settings.h"
 
 enum { AVAILABILITY = 64 };
 
@@ -33,12 +34,12 @@ static void read_settings(void)
 	if (settings.read)
 		return;
 	settings.read = true;
-	settings.room = sc_number("SOFTCUDA_PM_ROOM", 0, 0, UINT32_MAX);
-	settings.late = sc_number("SOFTCUDA_PM_LATE_NS", 0, 0, UINT32_MAX);
-	settings.drop = sc_number("SOFTCUDA_PM_DROP", 0, 0, UINT32_MAX);
-	settings.cycles = sc_number("SOFTCUDA_PM_CYCLES", 0, 0, 1);
-	settings.clock = sc_number("SOFTCUDA_PM_CLOCK", 0, 0, 2);
-	settings.full = sc_number("SOFTCUDA_PM_FULL", 0, 0, UINT32_MAX);
+	settings.room = soft_number("SOFTCUDA_PM_ROOM", 0, 0, UINT32_MAX);
+	settings.late = soft_number("SOFTCUDA_PM_LATE_NS", 0, 0, UINT32_MAX);
+	settings.drop = soft_number("SOFTCUDA_PM_DROP", 0, 0, UINT32_MAX);
+	settings.cycles = soft_number("SOFTCUDA_PM_CYCLES", 0, 0, 1);
+	settings.clock = soft_number("SOFTCUDA_PM_CLOCK", 0, 0, 2);
+	settings.full = soft_number("SOFTCUDA_PM_FULL", 0, 0, UINT32_MAX);
 }
 
 static struct sampler *of(CUpti_PmSampling_Object *object)

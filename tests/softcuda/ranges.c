@@ -3,6 +3,7 @@
  * the kernel has run (auto range, kernel replay). A graph's launch is one range.
  */
 #include "counters.h"
+#include "settings.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -71,7 +72,7 @@ void su_ranges_executed(const struct sc_cmd *cmd)
 	(void)pthread_mutex_lock(&lock);
 	profiler = profiler_of((CUcontext)cmd->context);
 	if (profiler && profiler->started && cmd->graph_id &&
-	    sc_number("SOFTCUDA_RANGE_NODES", 0, 0, 1)) {
+	    soft_number("SOFTCUDA_RANGE_NODES", 0, 0, 1)) {
 		if (profiler->done < profiler->most)
 			profiler->of[profiler->done++].kernels = 1;
 	} else if (profiler && profiler->started) {

@@ -1,6 +1,7 @@
 /* Commands are executed here, on the thread of their stream: the time each takes is what the log
  * and the tool are told. */
 #include "history.h"
+#include "settings.h"
 
 #include <sched.h>
 #include <string.h>
@@ -76,7 +77,7 @@ static uint64_t duration_of(const struct sc_cmd *cmd)
 		return 0;
 	if (cmd->kind == SC_KERNEL)
 		return cmd->function->duration_ns;
-	return names[cmd->kind] ? sc_duration_ns(names[cmd->kind]) : 0;
+	return names[cmd->kind] ? soft_duration_ns(names[cmd->kind], 0) : 0;
 }
 
 /* by the clock that it is stamped with */

@@ -3,6 +3,7 @@
  * grid alone, so that the sums do not depend on when they are asked for.
  */
 #include "counters.h"
+#include "settings.h"
 
 #include <cupti_pcsampling.h>
 #include <signal.h>
@@ -256,8 +257,8 @@ static void fill(struct sampled *at, CUpti_PCSamplingData *data)
 	}
 	data->totalNumPcs = count;
 	data->remainingNumPcs = left;
-	data->droppedSamples = sc_number("SOFTCUDA_PC_DROPPED", 0, 0, 1000000);
-	data->hardwareBufferFull = sc_number("SOFTCUDA_PC_FULL", 0, 0, 1) != 0;
+	data->droppedSamples = soft_number("SOFTCUDA_PC_DROPPED", 0, 0, 1000000);
+	data->hardwareBufferFull = soft_number("SOFTCUDA_PC_FULL", 0, 0, 1) != 0;
 }
 
 CUptiResult cuptiPCSamplingGetData(CUpti_PCSamplingGetDataParams *p)

@@ -32,7 +32,6 @@ struct sg_config {
 };
 extern struct sg_config sg_config;
 void sg_start(void); /* the first call of any function that comes before the others */
-uint64_t sg_duration_ns(const char *name, uint64_t otherwise);
 
 /*
  * clock.c: device time. Ticks are whole numbers of 64 bits inside, cut to the valid bits where they

@@ -3,6 +3,7 @@
  * signal of its event.
  */
 #include "driver.h"
+#include "settings.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -137,8 +138,8 @@ static uint64_t given_ticks(const struct sg_cmd *cmd)
 					     "barrier",	  "signal", "wait", "reset",
 					     "timestamp", "query",  "call" };
 	bool work = cmd->op <= SG_REGION || cmd->op == SG_CALL;
-	uint64_t ns = sg_duration_ns(cmd->op == SG_KERNEL ? cmd->name : kinds[cmd->op],
-				     sg_config.virtual_clock ? (work ? 1000 : 1) : UINT64_MAX);
+	uint64_t ns = soft_duration_ns(cmd->op == SG_KERNEL ? cmd->name : kinds[cmd->op],
+				       sg_config.virtual_clock ? (work ? 1000 : 1) : UINT64_MAX);
 
 	return ns == UINT64_MAX ? 0 : sg_ticks_of(ns);
 }
