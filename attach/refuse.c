@@ -113,7 +113,11 @@ bool at_refused(pid_t pid, char *text, size_t size)
 	struct status status;
 	char comm[32];
 
-	if (!read_status(living, &status))
+	if (!xs_proc_is_ours())
+		(void)snprintf(text, size,
+			       "/proc is missing or shows another PID namespace: mount it here "
+			       "(mount -t proc proc /proc; unshare: --mount-proc)");
+	else if (!read_status(living, &status))
 		(void)snprintf(text, size, "%s",
 			       kill(pid, 0) < 0 && errno == ESRCH
 				       ? "there is no such process"

@@ -621,6 +621,12 @@ def test_pid_namespace(target, tmp_path):
     sampled(outer, tmp_path, ["spin (app.py:3)"])
 
 
+@root_only
+def test_proc_of_another_namespace_is_refused(tmp_path):
+    """The process of that number in /proc is not the one that this namespace calls so."""
+    assert "shows another PID namespace" in refused(os.getpid(), cwd=tmp_path, prefix=("unshare", "-p", "-f"))
+
+
 HOSTILE = r"""
 #define _GNU_SOURCE
 #include <pthread.h>
