@@ -75,6 +75,13 @@ def test_a_crash(xstrace, tmp_path, options):
     assert run.trace.other.get("open_commands", 0) == 0
 
 
+@pytest.mark.parametrize("options", ["", "--start-paused"])
+def test_no_dump_is_asked_for(xstrace, tmp_path, options):
+    """What CUPTI hands over is read before any thread has a ring."""
+    run = xstrace(f"{FLIGHT} 10s {options}", "cuda_calls", [1000], env=SoftCUDA(tmp_path).env)
+    assert run.status == 0 and len(run.said) == 1 and "was not asked to write" in run.said[0]
+
+
 def test_a_kernel_that_hangs(xstrace, tmp_path):
     """Killed long after the window has passed: what is still on its way is told."""
     cuda = SoftCUDA(tmp_path, DURATION_NS="*=60000000000")

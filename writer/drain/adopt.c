@@ -209,10 +209,8 @@ static void find_in(struct xs_process *process, struct xs_mapped *file, uint32_t
 
 	if (file->seen >= used || file->seen >= file->slots)
 		return;
-	open_kept(process, &process->first, 0);
 	open_kept(process, file, segment);
-	process->kept = process->first.kept;
-	if (!process->kept || !file->kept)
+	if (!file->kept)
 		return;
 	for (; file->seen < used && file->seen < file->slots; file->seen++)
 		if (add_track(process,
@@ -383,10 +381,11 @@ struct xs_process *xs_process_adopt(struct xs_run *run, const char *name)
 	if (!run->recovering)
 		prepare_first(process);
 	watch(process);
-	if (!run->flight) { /* at once: a session that is stopped says what the trace is called */
-		open_kept(process, &process->first, 0);
-		process->kept = process->first.kept;
-	}
+	/* at once: a session that is stopped says what the trace is called; CUDA needs no ring */
+	open_kept(process, &process->first, 0);
+	process->kept = process->first.kept;
+	if (!process->kept)
+		return give_up(process, ENOMEM);
 	if (process->pid == run->control->app_pid && !run->saw_application) {
 		process->launch_ns = run->control->launch_ns;
 		run->saw_application = true;
@@ -396,7 +395,7 @@ struct xs_process *xs_process_adopt(struct xs_run *run, const char *name)
 	process->awaits_event = !run->flight && xs_sinks_await_event(run);
 	if (run->recovering)
 		xs_process_find_tracks(process);
-	if (run->recovering && process->kept) {
+	if (run->recovering) {
 		/* all rings have changed over */
 		atomic_fetch_and(&process->kept->committed, ~1ull);
 		if (process->kept->output[0])

@@ -70,10 +70,13 @@ void xs_process_commit(struct xs_process *process)
 	uint64_t offset = 0;
 	bool dirty = xs_cuda_is_dirty(process);
 
-	if (process->run->flight && process->out) { /* a dump: nobody will go on with it */
-		(void)xs_output_flush(process->out);
-		if (process->out->error)
-			xs_tell_write_error(process->run, process->out->error);
+	/* a dump: nobody will go on with it */
+	if (process->copy || (process->run->flight && process->out)) {
+		if (process->out) {
+			(void)xs_output_flush(process->out);
+			if (process->out->error)
+				xs_tell_write_error(process->run, process->out->error);
+		}
 		return;
 	}
 	for (uint32_t i = 0; i < process->track_count; i++)

@@ -41,11 +41,10 @@ static char *put_both(char *o, struct xs_json_clock *clock, const struct xs_arro
 	return o + length;
 }
 
-/* Unique among the processes of a host, and exact in a double. */
 static uint64_t id_of(const struct xs_process *process, const struct xs_arrow *arrow)
 {
-	return (uint64_t)(uint32_t)process->pid << 30 | (uint64_t)arrow->kind << 28 |
-	       (arrow->id & 0xfffffff);
+	return xs_arrow_id(process, arrow->source,
+			   (uint32_t)arrow->kind << 27 | (arrow->id & 0x7ffffff));
 }
 
 static void write_back(struct xs_process *process, const struct xs_arrow *arrow)
@@ -62,11 +61,11 @@ static void write_back(struct xs_process *process, const struct xs_arrow *arrow)
 	xs_chrome_finish(chrome, o);
 }
 
-void xs_arrow_between(struct xs_process *process, uint32_t number, const struct xs_arrow_end *from,
-		      const struct xs_arrow_end *to)
+void xs_arrow_between(struct xs_process *process, uint8_t source, uint32_t number,
+		      const struct xs_arrow_end *from, const struct xs_arrow_end *to)
 {
 	static const char rest[] = ",\"cat\":\"flow\",\"name\":\"order\"},\n";
-	const struct xs_arrow arrow = { .id = number, .kind = XS_ARROW_ORDER };
+	const struct xs_arrow arrow = { .id = number, .kind = XS_ARROW_ORDER, .source = source };
 	struct xs_chrome *chrome = xs_chrome_of(process);
 	const struct xs_own *own = xs_chrome_own(chrome, from->pid, from->tid);
 	uint64_t start = from->ns < to->ns ? from->ns : to->ns, id = id_of(process, &arrow);
@@ -204,6 +203,7 @@ void xs_arrow_add(struct xs_process *process, const struct xs_work *work, uint64
 		.tid = tid,
 		.id = record->id,
 		.host_tid = record->tid,
+		.source = record->event.source,
 	};
 
 	xs_arrow_put(process, &arrow);

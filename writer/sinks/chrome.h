@@ -23,9 +23,10 @@
 
 /* A device, or a tile of it: a process in the trace. */
 struct device_place {
-	uint8_t device, tile; /* tile: from 1; 0: the whole device */
-	uint8_t renamed;      /* how often */
-	uint32_t given;	      /* what the program calls it */
+	uint8_t source, device; /* each API counts its devices from 0 */
+	uint8_t tile;		/* from 1; 0: the whole device */
+	uint8_t renamed;	/* how often */
+	uint32_t given;		/* what the program calls it */
 };
 
 #define XS_CHUNK 64u /* bytes that texts which are kept are copied by */
@@ -132,7 +133,19 @@ struct xs_arrow {
 	uint64_t pid, tid;     /* the device's track */
 	uint32_t id, host_tid;
 	enum xs_arrow_kind kind;
+	uint8_t source; /* each API counts its commands from 1 */
 };
+
+/*
+ * What both ends of an arrow have in common: unique among the processes of a host, and exact in a
+ * double. 22 bits of the pid, 2 of who numbers it, 29 of the number.
+ */
+static inline uint64_t xs_arrow_id(const struct xs_process *process, uint8_t source,
+				   uint32_t number)
+{
+	return (uint64_t)((uint32_t)process->pid & 0x3fffff) << 31 |
+	       (uint64_t)((source - XS_SOURCE_ITT) & 3) << 29 | (number & 0x1fffffff);
+}
 
 /* One of device work's two sides. */
 struct xs_arrow_end {
@@ -434,9 +447,9 @@ void xs_waits_looked(struct xs_process *process);
 /* Nothing comes any more: what is still held back gets its arrow. */
 void xs_waits_end(struct xs_process *process);
 void xs_waits_fini(struct xs_process *process);
-/* From work on one track to work on another; number: of such arrows. */
-void xs_arrow_between(struct xs_process *process, uint32_t number, const struct xs_arrow_end *from,
-		      const struct xs_arrow_end *to);
+/* From work on one track to work on another; number: of such arrows of that API. */
+void xs_arrow_between(struct xs_process *process, uint8_t source, uint32_t number,
+		      const struct xs_arrow_end *from, const struct xs_arrow_end *to);
 
 /* ---- orders.c: from work to work ---- */
 

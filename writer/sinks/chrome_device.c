@@ -83,13 +83,16 @@ static uint32_t device_place(struct xs_process *process, const struct xs_work *w
 
 	for (i = 0; i < chrome->place_count; i++)
 		if (chrome->places[i].device == record->device &&
-		    chrome->places[i].tile == record->tile) {
+		    chrome->places[i].tile == record->tile &&
+		    chrome->places[i].source == record->event.source) {
 			name_device_again(process, work, i);
 			return i;
 		}
 	if (i == XS_DEVICES)
 		return i - 1;
-	chrome->places[i] = (struct device_place){ .device = record->device, .tile = record->tile };
+	chrome->places[i] = (struct device_place){ .source = record->event.source,
+						   .device = record->device,
+						   .tile = record->tile };
 	chrome->place_count++;
 	name_device(process, work, i);
 	return i;

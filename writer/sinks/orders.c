@@ -91,7 +91,7 @@ void xs_orders_read(struct xs_process *process, const struct xs_order *order)
 	/* what begins sooner has not waited: the two belong to something else */
 	if (!to || from->start > to->start)
 		return;
-	xs_arrow_between(process, ++orders->drawn,
+	xs_arrow_between(process, order->source, ++orders->drawn,
 			 &(struct xs_arrow_end){ from->pid, from->tid,
 						 from->end - (from->end > from->start) },
 			 &(struct xs_arrow_end){ to->pid, to->tid, to->start });
