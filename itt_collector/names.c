@@ -297,21 +297,75 @@ uint32_t itt_text(__itt_string_handle *handle)
 	return id;
 }
 
-/* First use of this handle in this domain. */
-static __attribute__((noinline, cold)) struct itt_name *make_name(__itt_domain *domain,
-								  __itt_string_handle *handle)
+/*
+ * What a handle is called in a domain: the first few of its names hang on the handle, where one is
+ * found at once; those in further domains are in a table, so that the thousandth is found as fast.
+ */
+#define LISTED 8u
+#define PAIRS  (1u << 18)
+XS_TABLE(pairs, PAIRS * sizeof(_Atomic(struct itt_name *)));
+static _Atomic uint32_t pair_count;
+
+static struct itt_name *new_name(__itt_domain *domain, __itt_string_handle *handle, uint32_t scope)
 {
-	static struct itt_name none = { .id = XS_STRING_FULL };
-	uint32_t scope = itt_domain_id(domain);
 	uint32_t id = itt_intern_in(itt_domain_text(domain), itt_handle_text(handle), scope);
 	struct itt_name *name = xs_arena(sizeof(*name));
 
 	if (!name)
-		return &none;
+		return NULL;
 	if (id == XS_STRING_FULL && domain->extra2)
 		id = itt_domain_info(domain)->full_name;
 	name->domain = scope;
 	name->id = id;
+	name->handle = handle;
+	return name;
+}
+
+/* NULL: there is no room, or no memory. */
+static struct itt_name *paired(__itt_domain *domain, __itt_string_handle *handle, uint32_t scope)
+{
+	_Atomic(struct itt_name *) *slots = xs_table(&pairs);
+	uint64_t hash = ((uintptr_t)handle ^ (uint64_t)scope << 40) * 0x9e3779b97f4a7c15ull >> 32;
+	struct itt_name *fresh = NULL;
+
+	for (uint64_t probe = hash; slots; probe++) {
+		_Atomic(struct itt_name *) *slot = &slots[probe & (PAIRS - 1)];
+		/* pairs with the release below: the name is complete */
+		struct itt_name *name = atomic_load_explicit(slot, memory_order_acquire);
+
+		if (!name) {
+			if (!fresh &&
+			    atomic_load_explicit(&pair_count, memory_order_relaxed) < PAIRS / 4 * 3)
+				fresh = new_name(domain, handle, scope);
+			if (!fresh)
+				return NULL;
+			if (atomic_compare_exchange_strong_explicit(slot, &name, fresh,
+								    memory_order_release,
+								    memory_order_acquire)) {
+				atomic_fetch_add_explicit(&pair_count, 1, memory_order_relaxed);
+				return fresh;
+			}
+		}
+		if (name->domain == scope && name->handle == handle)
+			return name;
+	}
+	return NULL;
+}
+
+/* It is not in the handle's list, which has so many names. */
+static __attribute__((noinline, cold)) struct itt_name *make_name(__itt_domain *domain,
+								  __itt_string_handle *handle,
+								  uint32_t listed)
+{
+	static struct itt_name none = { .id = XS_STRING_FULL };
+	uint32_t scope = itt_domain_id(domain);
+	struct itt_name *name = listed < LISTED ? NULL : paired(domain, handle, scope);
+
+	if (name)
+		return name;
+	name = new_name(domain, handle, scope);
+	if (!name)
+		return &none;
 	if (!handle)
 		return name;
 	name->next = __atomic_load_n(&handle->extra2, __ATOMIC_ACQUIRE);
@@ -322,15 +376,15 @@ static __attribute__((noinline, cold)) struct itt_name *make_name(__itt_domain *
 
 struct itt_name *itt_name_in(__itt_domain *domain, __itt_string_handle *handle)
 {
-	uint32_t id = itt_domain_id(domain);
+	uint32_t id = itt_domain_id(domain), listed = 0;
 
 	if (!handle)
 		handle = __itt_string_handle_create("(no name)");
 	/* pairs with the release in make_name() */
 	for (struct itt_name *name = handle ? __atomic_load_n(&handle->extra2, __ATOMIC_ACQUIRE)
 					    : NULL;
-	     name; name = name->next)
+	     name; name = name->next, listed++)
 		if (name->domain == id)
 			return name;
-	return make_name(domain, handle);
+	return make_name(domain, handle, listed);
 }
