@@ -64,7 +64,7 @@ void *itt_object_joined(struct itt_table *table, const char *first, const char *
 struct itt_name {
 	uint32_t domain, id;
 	const __itt_string_handle *handle;
-	struct itt_name *next; /* of the handle's list */
+	struct itt_name *next;	/* of the handle's list */
 	_Atomic uint64_t value; /* of counter_inc_v3 and its like */
 };
 

@@ -22,6 +22,7 @@ static const struct xs_backend backends[XS_SOURCE_COUNT] = {
 	[XS_SOURCE_NONE] = { .label = "?", .memory = MEMORY, .layout = { 11, 19, 11, 11, 2, "Queued" } },
 	[XS_SOURCE_LEVEL_ZERO] = {
 		.label = "L0",
+		.arrows = 1,
 		.names = xs_level_zero_names,
 		.name_count = &xs_level_zero_count,
 		.arguments = &xs_level_zero_arguments,
@@ -37,6 +38,7 @@ static const struct xs_backend backends[XS_SOURCE_COUNT] = {
 	},
 	[XS_SOURCE_OPENCL] = {
 		.label = "CL",
+		.arrows = 2,
 		.by_type = { "CL", "CL CPU", "CL GPU", "CL ACCELERATOR" },
 		.names = xs_opencl_names,
 		.name_count = &xs_opencl_count,
@@ -47,6 +49,7 @@ static const struct xs_backend backends[XS_SOURCE_COUNT] = {
 	},
 	[XS_SOURCE_CUDA] = {
 		.label = "CUDA",
+		.arrows = 3,
 		.names = xs_cuda_names,
 		.name_count = &xs_cuda_count,
 		.arguments = &xs_cuda_arguments,

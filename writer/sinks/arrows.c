@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends.h"
 #include "chrome.h"
 
 #define MAX_WAITING 65536u /* on one track; more are written at once */
@@ -43,7 +44,7 @@ static char *put_both(char *o, struct xs_json_clock *clock, const struct xs_arro
 
 static uint64_t id_of(const struct xs_process *process, const struct xs_arrow *arrow)
 {
-	return xs_arrow_id(process, arrow->source,
+	return xs_arrow_id(process, xs_backend_of(arrow->source)->arrows,
 			   (uint32_t)arrow->kind << 27 | (arrow->id & 0x7ffffff));
 }
 

@@ -138,13 +138,12 @@ struct xs_arrow {
 
 /*
  * What both ends of an arrow have in common: unique among the processes of a host, and exact in a
- * double. 22 bits of the pid, 2 of who numbers it, 29 of the number.
+ * double. 22 bits of the pid, 2 of who numbers it (struct xs_backend; 0: tasks), 29 of the number.
  */
-static inline uint64_t xs_arrow_id(const struct xs_process *process, uint8_t source,
-				   uint32_t number)
+static inline uint64_t xs_arrow_id(const struct xs_process *process, uint8_t whose, uint32_t number)
 {
-	return (uint64_t)((uint32_t)process->pid & 0x3fffff) << 31 |
-	       (uint64_t)((source - XS_SOURCE_ITT) & 3) << 29 | (number & 0x1fffffff);
+	return (uint64_t)((uint32_t)process->pid & 0x3fffff) << 31 | (uint64_t)(whose & 3) << 29 |
+	       (number & 0x1fffffff);
 }
 
 /* One of device work's two sides. */

@@ -117,7 +117,7 @@ static char *put_arrow(char *o, const struct xs_process *process, const char *ph
 static void write_arrow(struct xs_process *process, const char *name, struct xs_place from,
 			struct xs_place to)
 {
-	uint64_t id = xs_arrow_id(process, XS_SOURCE_ITT, xs_chrome_of(process)->flows++);
+	uint64_t id = xs_arrow_id(process, 0, xs_chrome_of(process)->flows++);
 	char *o = xs_output_put(&xs_chrome_of(process)->out);
 
 	/* an arrow cannot go back in time: then it is drawn the other way */
