@@ -111,3 +111,16 @@ def test_memory_is_bounded(xstrace, tmp_path):
     trace = next(t for t in run.traces if recorder(t)["reasons"] == ["signal"])
     assert recorder(trace)["cut"] is True
     assert 0 < len(trace.device) < 60_000
+
+
+@pytest.mark.parametrize("options", ["", "--start-paused", "--delay 100"])
+@pytest.mark.parametrize("program", ["cuda_calls", "cuda_streams"])
+def test_a_process_without_a_ring(xstrace, tmp_path, options, program):
+    """It has recorded nothing itself, and yet CUPTI has given buffers back: they are read, and nothing is kept of that."""
+    cuda = SoftCUDA(tmp_path)
+    bare = xstrace.bare(program, [2000], env=cuda.env)
+    run = xstrace(f"--chrome-device-logging --flight-recorder 60s {options}", program, [2000], env=cuda.env)
+    assert run.status == bare.status == 0 and run.traces == []
+    assert run.err == bare.err == ""
+    assert [line for line in run.said if "drain process" in line] == []
+    assert "was not asked to write" in run.said[-1]

@@ -59,6 +59,16 @@ static void help_waiting(struct xs_process *process)
 }
 
 /*
+ * A process without a ring has no such file in a flight recorder, which needs it for rings alone.
+ * What CUPTI tells lies in buffers of its own: such a process may have that.
+ */
+static void mark(const struct xs_process *process, uint64_t committed)
+{
+	if (process->kept)
+		atomic_store_explicit(&process->kept->committed, committed, memory_order_release);
+}
+
+/*
  * The text of the records up to the tracks' positions goes to the file, then their room goes back
  * to the producers. In between: (1) each changed ring's new state is prepared beside the old one,
  * (2) `committed` is set to the file's new length, marked prepared: from here on the new state
@@ -66,7 +76,6 @@ static void help_waiting(struct xs_process *process)
  */
 void xs_process_commit(struct xs_process *process)
 {
-	struct xs_kept_file *kept = process->kept;
 	uint64_t offset = 0;
 	bool dirty = xs_cuda_is_dirty(process);
 
@@ -99,12 +108,12 @@ void xs_process_commit(struct xs_process *process)
 		if (process->tracks[i]->dirty)
 			save(process->tracks[i]);
 	xs_cuda_save(process);
-	atomic_store_explicit(&kept->committed, offset << 1 | 1, memory_order_release);
+	mark(process, offset << 1 | 1);
 	for (uint32_t i = 0; i < process->track_count; i++)
 		if (process->tracks[i]->dirty)
 			xs_track_settle(process->tracks[i]->kept);
 	xs_cuda_settle(process);
-	atomic_store_explicit(&kept->committed, offset << 1, memory_order_release);
+	mark(process, offset << 1);
 	for (uint32_t i = 0; i < process->track_count; i++) {
 		struct xs_track *track = process->tracks[i];
 
