@@ -41,11 +41,17 @@ static char *put_both(char *o, struct xs_json_clock *clock, const struct xs_arro
 	return o + length;
 }
 
-/* Unique among the processes of a host, and exact in a double. */
+/*
+ * Unique among the processes of a host, and exact in a double: each API that has devices counts its
+ * commands from 1.
+ */
 static uint64_t id_of(const struct xs_process *process, const struct xs_arrow *arrow)
 {
-	return (uint64_t)(uint32_t)process->pid << 30 | (uint64_t)arrow->kind << 28 |
-	       (arrow->id & 0xfffffff);
+	const uint64_t what = (uint64_t)(arrow->source & 3) << 2 | (uint64_t)arrow->kind;
+
+	static_assert(XS_SOURCE_LEVEL_ZERO == 2 && XS_SOURCE_OPENCL == 3 && XS_SOURCE_CUDA == 4,
+		      "they differ in two bits");
+	return (uint64_t)(uint32_t)process->pid << 31 | what << 27 | (arrow->id & 0x7ffffff);
 }
 
 static void write_back(struct xs_process *process, const struct xs_arrow *arrow)
@@ -204,6 +210,7 @@ void xs_arrow_add(struct xs_process *process, const struct xs_work *work, uint64
 		.tid = tid,
 		.id = record->id,
 		.host_tid = record->tid,
+		.source = record->event.source,
 	};
 
 	xs_arrow_put(process, &arrow);

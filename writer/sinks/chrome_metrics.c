@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "chrome.h"
+#include "kineto.h"
 
 static bool number_of(uint64_t value, uint8_t type, double *ret)
 {
@@ -86,7 +87,7 @@ static void put_counters(struct xs_process *process, const struct xs_metrics *me
 
 	if (!options->chrome_kernel && !options->chrome_device)
 		return;
-	pid = xs_chrome_of(process)->kineto ? metrics->work->record->device
+	pid = xs_chrome_of(process)->kineto ? xs_kineto_device_pid(process, metrics->work->record)
 					    : xs_chrome_device_pid(process, metrics->work);
 	for (uint32_t i = 0; i < metrics->count; i++) {
 		const char *stop = memchr(at, '\n', (size_t)(end - at));

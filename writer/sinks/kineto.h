@@ -99,6 +99,8 @@ void xs_kineto_aside(struct xs_process *process, const struct xs_aside *aside);
 /* ---- kineto_device.c ---- */
 
 void xs_kineto_work(struct xs_process *process, const struct xs_work *work);
+/* The process that stands for the record's device. */
+uint32_t xs_kineto_device_pid(struct xs_process *process, const struct xs_device_record *record);
 /* The device of that number, named if it is new. */
 uint32_t xs_kineto_told_device(struct xs_process *process, uint32_t device);
 /* ---- kineto_rows.c ---- */

@@ -55,7 +55,7 @@ static uint32_t add_place(struct xs_process *process, struct xs_kineto_place pla
 	return place.pid;
 }
 
-static uint32_t pid_of(struct xs_process *process, const struct xs_device_record *record)
+uint32_t xs_kineto_device_pid(struct xs_process *process, const struct xs_device_record *record)
 {
 	const struct xs_kineto *kineto = xs_chrome_of(process)->kineto;
 
@@ -274,7 +274,7 @@ void xs_kineto_work(struct xs_process *process, const struct xs_work *work)
 {
 	const struct xs_device_record *record = work->record;
 	struct xs_chrome *chrome = xs_chrome_of(process);
-	uint32_t pid = pid_of(process, record), tid,
+	uint32_t pid = xs_kineto_device_pid(process, record), tid,
 		 stream = xs_backend_of(record->event.source)->streams
 				  ? (uint32_t)record->queue_handle
 				  : record->queue;

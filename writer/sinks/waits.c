@@ -145,7 +145,8 @@ static struct queue *queue_of(struct xs_process *process, uint8_t source, uint64
  * From the work's last moment to the call's, for the work has ended when the call returns; clocks
  * may be some ns apart.
  */
-static void draw(struct xs_process *process, const struct command *command, const struct call *call)
+static void draw(struct xs_process *process, uint8_t source, const struct command *command,
+		 const struct call *call)
 {
 	struct xs_arrow arrow = {
 		.kind = XS_ARROW_WAIT,
@@ -156,6 +157,7 @@ static void draw(struct xs_process *process, const struct command *command, cons
 		.tid = command->tid,
 		.id = command->name.id,
 		.host_tid = call->tid,
+		.source = source,
 	};
 
 	if (arrow.device > arrow.host)
@@ -214,7 +216,7 @@ static bool is_open(const struct queue *queue, const struct command *command,
 static void draw_one(struct xs_process *process, struct queue *queue, const struct command *command,
 		     const struct call *call)
 {
-	draw(process, command, call);
+	draw(process, (uint8_t)queue->key[0], command, call);
 	queue->drawn[queue->drawn_count++ % DRAWN] = command->name;
 }
 
