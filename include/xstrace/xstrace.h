@@ -192,8 +192,10 @@ struct xstrace_config {
 	const char *trace_id; /* NULL: xstrace makes one */
 	/*
 	 * Options of `xstrace`, blanks between, beside those that `activities` means: see
-	 * docs/OPTIONS.md. NULL: none, or as before. Those that say when to record, or control a
-	 * run, are refused. Under the launcher they have no effect.
+	 * docs/OPTIONS.md. NULL: none, or as before. Those that say when to record, that are
+	 * commands, and those that a launcher sees to (hardware metrics, --system-metrics,
+	 * --export,
+	 * --watchdog) are refused. Under the launcher they have no effect.
 	 */
 	const char *options;
 	/* where traces lie until they are saved; NULL: $TMPDIR or /tmp, or as before */
