@@ -257,6 +257,24 @@ def test_schedule(python, tmp_path):
     assert [len(names) for names in steps] == [2, 2, 0, 0, 2]
 
 
+def test_a_step_outside(python):
+    """Before the start and after the stop a step is nobody's: it begins no trace, and what was recorded stays."""
+    code = """
+import xstrace
+prof = xstrace.profile()
+prof.step()
+print(xstrace.is_recording(), prof.step_num)
+with prof:
+    with xstrace.range("in it"):
+        prof.step()
+prof.step()
+print(xstrace.is_recording(), [event.name for event in prof.events() if event.name == "in it"])
+with xstrace.profile():
+    pass
+"""
+    assert python(code).out == "False 0\nFalse ['in it']\n"
+
+
 def test_schedule_as_torch(tmp_path):
     """The same actions as torch.profiler.schedule(), which says them so."""
     sys.path.insert(0, str(ROOT / "python"))

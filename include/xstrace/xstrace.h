@@ -292,7 +292,10 @@ struct xstrace_event {
  * xstrace_trace_event() returns XSTRACE_IO.
  */
 XSTRACE_API size_t xstrace_trace_count(const struct xstrace_trace *trace);
-/* Event number `index`, in the order in which they ended. */
+/*
+ * Event number `index`. Those of one thread are in the order in which they ended; those of several
+ * threads, of devices, and activities of the program's own come as the drain process has read them.
+ */
 XSTRACE_API int xstrace_trace_event(const struct xstrace_trace *trace, size_t index,
 				    struct xstrace_event *ret);
 
