@@ -122,10 +122,9 @@ const struct xs_option xs_option_table[] = {
 	       "What a thread does when its ring is full: wait, lose new records (counted), or "
 	       "lose the oldest"),
 	CHOICE(0, "format", format, "chrome|kineto|kineto-hta|perfetto",
-	       "How the trace is written: as Chrome's, as PyTorch's Kineto's, that with launches "
-	       "named "
-	       "for HolisticTraceAnalysis, or as Perfetto's packets; without an option that "
-	       "asks for a trace, all but chrome trace calls, kernels and ITT"),
+	       "How the trace is written: Chrome's JSON, PyTorch's Kineto's, that with launches "
+	       "named for HolisticTraceAnalysis, Perfetto's packets; all but chrome trace calls, "
+	       "kernels and ITT where no option chooses"),
 	CHOICE(0, "compress", compress, "none|zstd",
 	       "Compress the trace as it is written: <app>.<pid>.json.zst"),
 	FLAG(0, "start-paused", start_paused,

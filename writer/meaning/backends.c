@@ -44,6 +44,7 @@ static const struct xs_backend backends[XS_SOURCE_COUNT] = {
 		.memory = MEMORY,
 		.layout = { 11, 19, 11, 11, 2, "Queued" },
 		.call_type = XS_TYPE_XPU_RUNTIME,
+		.arrows = 1,
 	},
 	[XS_SOURCE_CUDA] = {
 		.label = "CUDA",
@@ -53,6 +54,7 @@ static const struct xs_backend backends[XS_SOURCE_COUNT] = {
 		.memory = MEMORY,
 		.layout = { 12, 20, 13, 12, 6, "Queued" },
 		.call_type = XS_TYPE_CUDA_RUNTIME,
+		.arrows = 2,
 		.groups = true,
 		.numbered = true,
 		.streams = true,

@@ -39,6 +39,7 @@ struct xs_backend {
 	struct xs_layout layout;
 	uint32_t call_type; /* what kind of activity its calls are (activity_types.h) */
 	uint8_t cost;	    /* enum xs_cost_kind of a call (costs.h) */
+	uint8_t arrows;	    /* tells its commands' arrows from other APIs': 0 to 3, of one each */
 	bool groups;	    /* a launch is shown by its work groups; else by its work items */
 	bool demangled;	    /* kernels have C++ names, shown as written in any case */
 	bool quoted;	    /* kernels' names stand in quotes in text reports */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends.h"
 #include "chrome.h"
 
 #define MAX_WAITING 65536u /* on one track; more are written at once */
@@ -47,11 +48,9 @@ static char *put_both(char *o, struct xs_json_clock *clock, const struct xs_arro
  */
 static uint64_t id_of(const struct xs_process *process, const struct xs_arrow *arrow)
 {
-	const uint64_t what = (uint64_t)(arrow->source & 3) << 2 | (uint64_t)arrow->kind;
+	const uint64_t kind = xs_backend_of(arrow->source)->arrows << 2 | (uint64_t)arrow->kind;
 
-	static_assert(XS_SOURCE_LEVEL_ZERO == 2 && XS_SOURCE_OPENCL == 3 && XS_SOURCE_CUDA == 4,
-		      "they differ in two bits");
-	return (uint64_t)(uint32_t)process->pid << 31 | what << 27 | (arrow->id & 0x7ffffff);
+	return (uint64_t)(uint32_t)process->pid << 31 | kind << 27 | (arrow->id & 0x7ffffff);
 }
 
 static void write_back(struct xs_process *process, const struct xs_arrow *arrow)
