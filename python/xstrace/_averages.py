@@ -76,16 +76,18 @@ def _is_of_a_thread(event: Event) -> bool:
     return event.category in HOST and event.duration_ns > 0 and not event.name.startswith(STEP)
 
 
-def _without_doubles(hosts: list[HostEvent]) -> Iterator[HostEvent]:
+def _without_doubles(hosts: list[HostEvent]) -> list[HostEvent]:
     """The events of a thread but those that are all that lies in another one of their name, as in torch.profiler: an
     operation that calls itself for another kind of tensor is one."""
+    kept = []
     for host in reversed(hosts):  # from within
         around = host.around
         if around and around.children == 1 and around.event.name == host.event.name:
             around.inner, around.children = host.inner, host.children
             around.self_device += host.self_device
         else:
-            yield host
+            kept.append(host)
+    return kept[::-1]
 
 
 def host_events(events: Iterable[Event]) -> Iterator[HostEvent]:
