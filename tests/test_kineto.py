@@ -128,7 +128,7 @@ def test_tasks_are_annotations(xstrace):
     assert collections.Counter(e["name"] for e in tasks) == collections.Counter(s.name for s in plain.tasks)
 
 
-@pytest.mark.parametrize("report", ["-h -o rep.txt", "--openmp-report", "--cpu-metrics=page-faults -o rep.txt"])
+@pytest.mark.parametrize("report", ["-h -o rep.txt", "--openmp-report"])
 def test_beside_a_report(xstrace, report):
     """A format asks for a trace, whatever else is asked for."""
     run = xstrace(f"{KINETO} {report}", "itt_tasks", [20, 1])
