@@ -791,6 +791,16 @@ def test_a_clock_that_cannot_be_placed(xstrace, zero, base, frequency):
     assert all(m["args"]["clock"] == "not placed" for m in run.trace.events if m["name"] == "own::mark")
 
 
+@pytest.mark.parametrize("days", [9, 29, 400])
+def test_a_clock_that_jumps(xstrace, days):
+    """Wherever its tasks then lie, no viewer misreads them: the fixture checks the trace."""
+    run = xstrace(ITT, "itt_own_clock", [3, 0, 10**9, days])
+    (far,) = [s for s in run.trace.slices if s.name == "own::mark"]
+    assert far.args["clock"] == "not placed" and abs(far.end - far.start - 10**6) <= 1
+    (first, *_) = [s for s in run.trace.slices if s.name == "own::outer"]
+    assert (far.start - first.start > 86400 * 10**9) == (days <= 30)
+
+
 @pytest.mark.parametrize("frequency", [10**9, 10**6])
 def test_a_clock_that_turns_out_wrong(xstrace, frequency):
     """Its first time may be that of its call, the others cannot."""

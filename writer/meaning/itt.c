@@ -528,6 +528,8 @@ static void event_end(struct xs_track *track, const struct xs_event *event, uint
 {
 	struct xs_open task;
 
+	if (xs_track_ends_unseen(track))
+		return;
 	for (uint32_t at = track->depth; at > xs_track_lowest(track); at--) {
 		if (track->open[at - 1].name.id != event->name)
 			continue;

@@ -29,6 +29,8 @@ static inline void xs_task_end(struct xs_track *track, const struct xs_event *ev
 	uint32_t at = track->depth, lowest = xs_track_lowest(track);
 	struct xs_open *task;
 
+	if (xs_track_ends_unseen(track))
+		return;
 	while (at > lowest && track->open[at - 1].name.scope != event->name &&
 	       track->open[at - 1].name.id != XS_STRING_FULL)
 		at--; /* a name that found no room has lost its domain too */

@@ -15,7 +15,8 @@ bool xs_tasks_grow(struct xs_track *track)
 						  : NULL;
 
 	if (!grown) {
-		track->process->unmatched++;
+		track->process->omitted[XS_OMIT_TASKS]++;
+		track->too_deep++;
 		return false;
 	}
 	track->open = grown;
