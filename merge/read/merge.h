@@ -24,7 +24,7 @@
 /*
  * ns: no time, base or duration lies as far from 0, so that sums and differences of a few are exact
  */
-#define XM_LATEST  ((int64_t)1 << 61)
+#define XM_LATEST   ((int64_t)1 << 61)
 #define XM_OWN_TID  0x50000000
 #define XM_TID_TEXT 252u /* bytes of such a text; longer ones are none */
 

@@ -413,8 +413,9 @@ void xm_report_print(const struct xm_report *report, const struct xm_mpi *mpi, F
 		fprintf(out,
 			"%-24s %-24s %10" PRIu64 " %16" PRIu64 " %16" PRIu64 " %16" PRIu64
 			" %7.2f %% %18" PRIu64 " %12" PRIu64 " %14" PRIu64 "  ",
-			plain, call, row->count, row->bytes, row->time, row->wait, share(row->wait, row->time), row->late,
-			row->late_senders, row->late_receivers);
+			plain, call, row->count, row->bytes, row->time, row->wait,
+			share(row->wait, row->time), row->late, row->late_senders,
+			row->late_receivers);
 		for (uint32_t k = 0; k < count; k++)
 			fprintf(out, "%srank %" PRId32 " (%.0f %%)", k ? ", " : "", worst[k]->rank,
 				share(worst[k]->caused, row->wait));

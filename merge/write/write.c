@@ -218,8 +218,8 @@ static char *put_own(struct last *last, char *o, const struct xf_event *event,
 
 static size_t length_of(const struct xf_event *event)
 {
-	size_t n = ROOM + event->ph.n + MOST_OF(event->id.n) + event->bp.n + event->scope.n + event->cat.n +
-		   event->name.n + event->args.n;
+	size_t n = ROOM + event->ph.n + MOST_OF(event->id.n) + event->bp.n + event->scope.n +
+		   event->cat.n + event->name.n + event->args.n;
 
 	for (uint32_t i = 0; i < event->other_count; i++)
 		n += event->others[i].n + 1;

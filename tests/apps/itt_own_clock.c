@@ -1,8 +1,8 @@
 /*
- * Tasks at times of clocks that nobody can place: itt_own_clock ZERO BASE FREQUENCY [DAYS]. The clock
- * shows ZERO units when the program begins, says that it shows BASE, and passes as the program
- * likes. Each call tells of what was long ago, or is yet to come; with DAYS, it jumps there in the
- * end, and back.
+ * Tasks at times of clocks that nobody can place: itt_own_clock ZERO BASE FREQUENCY [DAYS]. The
+ * clock shows ZERO units when the program begins, says that it shows BASE, and passes as the
+ * program likes. Each call tells of what was long ago, or is yet to come; with DAYS, it jumps there
+ * in the end, and back.
  */
 #define INTEL_ITTNOTIFY_API_PRIVATE
 #include "itt_app.h"

@@ -196,8 +196,8 @@ static void odd(void)
 			sleep_ms(1);
 			parallel(!first, &word, NULL);
 			sleep_ms(1);
-			TELL(OMPT_MUTEX_ACQUIRED, (int, uint64_t, const void *),
-			     OMPT_LOCK, 1, NULL);
+			TELL(OMPT_MUTEX_ACQUIRED, (int, uint64_t, const void *), OMPT_LOCK, 1,
+			     NULL);
 		}
 		word.value = UINT64_MAX;
 		TELL(OMPT_TASK_SCHEDULE, (union ompt_word *, int, union ompt_word *), &word, kind,
