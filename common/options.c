@@ -122,11 +122,9 @@ const struct xs_option xs_option_table[] = {
 	       "What a thread does when its ring is full: wait, lose new records (counted), or "
 	       "lose the oldest"),
 	CHOICE(0, "format", format, "chrome|kineto|kineto-hta|perfetto",
-	       "How the trace is written: as Chrome's, as PyTorch's Kineto's, that with launches "
-	       "named "
-	       "for HolisticTraceAnalysis, or as Perfetto's packets; alone, all but chrome trace "
-	       "calls, "
-	       "kernels and ITT"),
+	       "How the trace is written: Chrome's JSON, PyTorch's Kineto's, that with launches "
+	       "named for HolisticTraceAnalysis, Perfetto's packets; all but chrome trace calls, "
+	       "kernels and ITT where no option chooses"),
 	CHOICE(0, "compress", compress, "none|zstd",
 	       "Compress the trace as it is written: <app>.<pid>.json.zst"),
 	FLAG(0, "start-paused", start_paused,
@@ -251,7 +249,7 @@ const struct xs_option xs_option_table[] = {
 	     "Write the traces of a run whose drain process was killed; DIR: its run directory"),
 	FLAG('v', "verbose", verbose,
 	     "Show kernel shapes in reports; say more about what is traced and what is not"),
-	FLAG(0, "device-list", device_list, "Print the devices of Level Zero and OpenCL"),
+	FLAG(0, "device-list", device_list, "Print the devices of Level Zero, OpenCL and CUDA"),
 	FLAG(0, "metric-list", metric_list,
 	     "Print the groups of hardware metrics and their metrics (Level Zero, CUDA)"),
 	FLAG(0, "doctor", doctor,

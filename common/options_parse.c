@@ -213,7 +213,7 @@ static void imply(struct xs_options *o)
 		o->chrome_itt = true; /* a trace of plain tasks */
 		return;
 	}
-	if ((o->format || o->on_demand) && !xs_want_chrome(o) && !xs_want_reports(o))
+	if ((o->format || o->on_demand) && !xs_want_chrome(o))
 		o->chrome_call = o->chrome_kernel = o->chrome_itt = true;
 	if (o->flight)
 		return; /* it must be told */

@@ -85,10 +85,15 @@ int xs_find_program(enum xs_part_program which, char *path)
 	};
 	char self[PATH_MAX];
 	int error = own_directory(self);
+	const char *name;
 
 	if (!error)
 		error = find_part(self, places[which][0], path);
-	return error == -ENOENT ? find_part(self, places[which][1], path) : error;
+	if (error == -ENOENT)
+		error = find_part(self, places[which][1], path);
+	/* installed xstrace-host stands beside them */
+	name = strrchr(places[which][0], '/');
+	return error == -ENOENT && name ? find_part(self, name + 1, path) : error;
 }
 
 int xs_find_parts(char *library, char *drain)

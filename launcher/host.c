@@ -64,7 +64,11 @@ static void silence(const struct xs_options *options)
 		(void)dup2(null, STDERR_FILENO);
 }
 
-/* Options that are commands, or that say when to record: the program does that itself. */
+/*
+ * Options that are commands, that say when to record, which the program does itself, or that the
+ * launcher sees to, which is not there. Each option is here or does something here
+ * (tests/test_library.py: every_option).
+ */
 static int refuse_options(const struct xs_options *o)
 {
 	static const char command[] = "it is a command of its own",
@@ -81,6 +85,11 @@ static int refuse_options(const struct xs_options *o)
 		{ o->resume[0], "resume", command },
 		{ o->stop[0], "stop", command },
 		{ o->dump[0], "dump", command },
+		{ o->stacks[0], "stacks", command },
+		{ o->attach[0], "attach", command },
+		{ o->top[0], "top", command },
+		{ o->open[0], "open", command },
+		{ o->json, "json", command },
 		{ o->device_list, "device-list", command },
 		{ o->metric_list, "metric-list", command },
 		{ o->doctor, "doctor", command },
@@ -93,7 +102,13 @@ static int refuse_options(const struct xs_options *o)
 		{ o->metric_query, "metric-query", launch },
 		{ o->metric_sampling, "metric-sampling", launch },
 		{ o->stall_sampling, "stall-sampling", launch },
+		{ o->metric_group[0], "group", launch },
+		{ o->sampling_interval != 0, "sampling-interval", launch },
+		{ o->idle_sampling, "idle-sampling", launch },
+		{ o->system_metrics != 0, "system-metrics", launch },
 		{ o->cpu_metrics[0], "cpu-metrics", launch },
+		{ o->export[0], "export", launch },
+		{ o->watchdog != 0, "watchdog", launch },
 		{ o->ranks[0], "ranks-to-sample", launch },
 		{ o->result_dir[0], "result-dir", "xstrace_config.directory chooses the place" },
 	};
@@ -198,7 +213,8 @@ int main(int argc, char **argv)
 	answer = atoi(argv[2]);
 	(void)fcntl(answer, F_SETFD, FD_CLOEXEC);
 	xs_limits_lift();
-	if (xs_options_parse(&options, argc - 3, argv + 3, &app, error, sizeof(error)) < 0)
+	/* without the name, which must not become the last option's value */
+	if (xs_options_parse(&options, argc - 4, argv + 3, &app, error, sizeof(error)) < 0)
 		return refuse("%s", error);
 	if (app != argc - 4)
 		return refuse("'%s' is no option: the program runs already", argv[3 + app]);

@@ -100,10 +100,17 @@ static void put_config(FILE *out, const struct xs_launch *launch, char **all, ch
 int xs_report_check(const struct xs_options *options)
 {
 	char directory[PATH_MAX], report[PATH_MAX];
+	const char *name = strrchr(options->output, '/');
 	int error;
 
 	if (!options->output[0])
 		return 0;
+	name = name ? name + 1 : options->output;
+	if (!*name || !strcmp(name, ".") || !strcmp(name, "..")) {
+		xs_tell("xstrace: --output %s: a directory; add a file's name, as in rep.txt\n",
+			options->output);
+		return -1;
+	}
 	/* where it says, whatever --output-dir-path is */
 	error = xs_path_from_root(options->output, report, sizeof(report));
 	if (error < 0) {

@@ -10,9 +10,8 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import BUILD, ROOT, XSTRACE, check_trace, compile_c, wait_until
+from conftest import BUILD, ROOT, XSTRACE, compile_c, wait_until
 from cuda_log import HAVE_SOFTCUDA, SoftCUDA
-from gpu_log import DRIVER, SoftGPU
 
 pytestmark = pytest.mark.skipif(not HAVE_SOFTCUDA, reason="no headers of CUDA and CUPTI")
 
@@ -475,21 +474,6 @@ def test_devices_to_sample(xstrace, tmp_path, wanted, there):
     kernels = sum(one.name.startswith("_Z9") for one in run.trace.device) if run.traces else 0
     assert kernels == sum(c.device in there for c in cuda.kernels)
     assert devices
-
-
-@pytest.mark.skipif(not DRIVER.exists(), reason="no Level Zero headers")
-@pytest.mark.parametrize("form", ["chrome", "perfetto", "kineto"])
-def test_devices_of_two_apis(xstrace, tmp_path, form):
-    """Each API counts devices and commands from the start: no device is shown as the other's, no two arrows have one id."""
-    cuda, gpu = SoftCUDA(tmp_path), SoftGPU(tmp_path)
-    run = xstrace(f"{KERNELS} --format {form}", "ze_cuda", [5], env=cuda.env | gpu.env)
-    names = {}
-    for one in run.trace.device if form != "kineto" else (s for s in run.trace.slices if s.cat == "kernel"):
-        names.setdefault(one.track[0], set()).add(plain(one.name))
-    assert sorted(names.values()) == [{"empty"}, {"nothing"}]
-    processes = {pid: name for (pid, _), name in run.trace.names("process_name").items() if pid in names}
-    assert len(set(processes.values())) == 2
-    assert check_trace(run.trace.path, strict=True) == []
 
 
 def test_the_device_list_has_one_entry_for_all_apis(xstrace, tmp_path):

@@ -75,13 +75,6 @@ def test_a_crash(xstrace, tmp_path, options):
     assert run.trace.other.get("open_commands", 0) == 0
 
 
-@pytest.mark.parametrize("options", ["", "--start-paused"])
-def test_no_dump_is_asked_for(xstrace, tmp_path, options):
-    """What CUPTI hands over is read before any thread has a ring."""
-    run = xstrace(f"{FLIGHT} 10s {options}", "cuda_calls", [1000], env=SoftCUDA(tmp_path).env)
-    assert run.status == 0 and len(run.said) == 1 and "was not asked to write" in run.said[0]
-
-
 def test_a_kernel_that_hangs(xstrace, tmp_path):
     """Killed long after the window has passed: what is still on its way is told."""
     cuda = SoftCUDA(tmp_path, DURATION_NS="*=60000000000")
@@ -118,3 +111,16 @@ def test_memory_is_bounded(xstrace, tmp_path):
     trace = next(t for t in run.traces if recorder(t)["reasons"] == ["signal"])
     assert recorder(trace)["cut"] is True
     assert 0 < len(trace.device) < 60_000
+
+
+@pytest.mark.parametrize("options", ["", "--start-paused", "--delay 100"])
+@pytest.mark.parametrize("program", ["cuda_calls", "cuda_streams"])
+def test_a_process_without_a_ring(xstrace, tmp_path, options, program):
+    """It has recorded nothing itself, and yet CUPTI has given buffers back: they are read, and nothing is kept of that."""
+    cuda = SoftCUDA(tmp_path)
+    bare = xstrace.bare(program, [2000], env=cuda.env)
+    run = xstrace(f"--chrome-device-logging --flight-recorder 60s {options}", program, [2000], env=cuda.env)
+    assert run.status == bare.status == 0 and run.traces == []
+    assert run.err == bare.err == ""
+    assert [line for line in run.said if "drain process" in line] == []
+    assert "was not asked to write" in run.said[-1]

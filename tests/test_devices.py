@@ -113,6 +113,9 @@ def test_another_device(xstrace):
     options = "--chrome-kernel-logging --devices-to-sample"
     other = xstrace(f"{options} 0-1", "cl_dlopen", env=softgpu(2))
     assert other.status == 0 and work(other) == 0
+    # nothing is missing: it was not asked for
+    assert not [line for line in other.said if "commands of process" in line]
+    assert not [t for t in other.traces if "untimed_commands" in t.other]
     assert [c for t in other.traces for c in t.calls if c.name == "clEnqueueNDRangeKernel"]
     assert not [e for t in other.traces for e in t.events if e["ph"] in "sf"]
     xstrace(f"{options} 2", "cl_dlopen", env=softgpu(2)).check_expected()

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from conftest import BUILD, ROOT, check_trace
+from conftest import APPS, BUILD, ROOT, check_trace
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +43,14 @@ def test_installed_tree_works(xstrace, installed):
 def test_the_installed_program_finds_devices(xstrace, installed):
     run = xstrace.bare(installed / "bin/xstrace", ["--device-list"])
     assert run.status == 0 and run.out.startswith("Device #0: ")
+
+
+def test_the_installed_library_finds_devices(xstrace, installed):
+    """xstrace-host, which it starts, lies beside the program that looks for them."""
+    (library,) = installed.rglob("libxstrace-api.so.0")
+    env = {"LD_LIBRARY_PATH": str(library.parent), "TMPDIR": str(xstrace.home)}
+    run = xstrace.bare(APPS / "library", ["options", "--devices-to-sample 0"], env=env)
+    assert (run.status, run.out) == (0, "prepare: 0\n")
 
 
 def test_through_a_link_and_path(xstrace, installed):

@@ -128,6 +128,14 @@ def test_tasks_are_annotations(xstrace):
     assert collections.Counter(e["name"] for e in tasks) == collections.Counter(s.name for s in plain.tasks)
 
 
+@pytest.mark.parametrize("report", ["-h -o rep.txt", "--openmp-report", "--cpu-metrics=page-faults -o rep.txt"])
+def test_beside_a_report(xstrace, report):
+    """A format asks for a trace, whatever else is asked for."""
+    run = xstrace(f"{KINETO} {report}", "itt_tasks", [20, 1])
+    (path,) = (path for path in run.trace_files if path.name.startswith("itt_tasks"))  # --cpu-metrics has one of its own
+    assert run.status == 0 and slices(json.loads(path.read_text()), "user_annotation")
+
+
 def test_a_rank_is_told_with_a_blank(xstrace):
     """HolisticTraceAnalysis looks for it so, and takes rank 0 otherwise."""
     env = {"PMI_RANK": "3", "PMI_SIZE": "4"}

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import APPS, BUILD, ROOT, Trace, wait_until
+from conftest import APPS, BUILD, ROOT, XSTRACE, Trace, wait_until
 from cuda_log import SoftCUDA
 
 LIBRARY = APPS / "library"
@@ -191,12 +191,53 @@ def test_memory(xstrace, private):
         ("--delay 1s", "prepare: 4, --delay is not for"),
         ("--result-dir none", "prepare: 4, --result-dir is not for"),
         ("-h", "prepare: 4, reports (-h, -d, -s, -t, -c, -r) need --output here"),
+        ("--chrome-itt-logging --ring-size", "prepare: 4, option --ring-size needs a value: BYTES"),
+        ("-h -o", "prepare: 4, option --output needs a value: FILE"),
         ("-h -o /no/such/report", "prepare: 4, --output /no/such/report: /no/such: No such file"),
         ("--include-kernels-file /no/such", "prepare: 4, --include-kernels-file /no/such: No such file"),
     ],
 )
 def test_options(xstrace, private, options, expected):
     assert run(xstrace, "options", options).startswith(expected)
+
+
+# what `xstrace --help` has, and a run that the program begins itself takes: each has an effect there, or none anywhere
+TAKEN = {
+    "--host-timing", "--device-timing", "--kernel-submission", "--device-timeline", "--call-logging", "--tid", "--pid", "--demangle",
+    "--separate-tiles", "--report-format", "--opencl", "--chrome-call-logging", "--chrome-kernel-logging", "--chrome-device-logging",
+    "--chrome-itt-logging", "--chrome-ccl-logging", "--chrome-mpi-logging", "--chrome-dnn-logging", "--ccl-summary-report",
+    "--chrome-openmp-logging", "--openmp-report", "--chrome-sycl-logging", "--python-stacks", "--call-stacks",
+    "--chrome-no-thread-on-device", "--chrome-no-engine-on-device", "--chrome-event-buffer-size", "--ring-size", "--backlog",
+    "--backlog-disk", "--on-full", "--format", "--compress", "--on-demand", "--devices-to-sample", "--follow-child-process",
+    "--include-kernels", "--exclude-kernels", "--exclude-calls", "--include-kernels-file", "--exclude-kernels-file", "--session",
+    "--stacks-on-crash", "--teardown-on-signal", "--system-time", "--reset-event-on-device", "--output", "--output-dir-path", "--verbose",
+}  # fmt: skip
+VALUES = {
+    "--report-format": "json", "--on-full": "drop", "--format": "chrome", "--compress": "none", "--export": "prometheus:0",
+    "--iterations": "a:1", "--trigger": "marker:a", "--attach": "1", "--ring-size": "64K", "--output-dir-path": "/tmp",
+    "--include-kernels-file": f"{ROOT}/VERSION", "--exclude-kernels-file": f"{ROOT}/VERSION", "--output": "/tmp/xstrace-report",
+}  # fmt: skip
+
+
+def every_option():
+    """Each option of --help, with a value where it takes one."""
+    text = subprocess.run([XSTRACE, "--help"], capture_output=True, text=True, check=True).stdout
+    for name, value in re.findall(r"^(--[a-z-]+)(?: \[-\w\])?(?:\[=\S+\])?(?: (\S+))? {2}", text, re.M):
+        yield pytest.param(f"{name}={VALUES.get(name, '1')}" if value else name, id=name)
+
+
+@pytest.mark.parametrize("option", list(every_option()))
+def test_every_option(xstrace, private, option):
+    """It does something in a run that the program begins itself, or it is refused with a line that names it."""
+    name = option.split("=")[0]
+    more = {"--call-stacks": " --chrome-call-logging", "--report-format": " -h -o r.json"}.get(name, "")
+    more += " -o r.txt" if name.endswith(("timing", "submission", "timeline", "call-logging", "report")) and "chrome" not in name else ""
+    said = run(xstrace, "options", option + more)
+    if name in TAKEN:
+        assert said.startswith("prepare: 0\n")
+    else:
+        assert said.startswith("prepare: 4, ") and name.replace("--conditional-collection", "--start-paused") in said.splitlines()[0]
+
 
 
 def test_opencl(xstrace, private):

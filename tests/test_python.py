@@ -257,6 +257,46 @@ def test_schedule(python, tmp_path):
     assert [len(names) for names in steps] == [2, 2, 0, 0, 2]
 
 
+def test_a_step_outside(python):
+    """Before the start and after the stop a step is nobody's: it begins no trace, and what was recorded stays."""
+    code = """
+import xstrace
+prof = xstrace.profile()
+prof.step()
+print(xstrace.is_recording(), prof.step_num)
+with prof:
+    with xstrace.range("in it"):
+        prof.step()
+prof.step()
+print(xstrace.is_recording(), [event.name for event in prof.events() if event.name == "in it"])
+with xstrace.profile():
+    pass
+"""
+    assert python(code).out == "False 0\nFalse ['in it']\n"
+
+
+def test_an_event_in_another_of_its_name(python):
+    """One that is all that lies in the other counts with it; two that lie in it, or what lies between, count by themselves."""
+    code = """
+import xstrace
+def nest(names):
+    if names:
+        with xstrace.range(names[0]):
+            nest(names[1:])
+with xstrace.profile() as prof:
+    nest("aaab")
+    nest("cdc")
+    with xstrace.range("e"):
+        nest("e")
+        nest("e")
+rows = {row.key: row for row in prof.key_averages()}
+print({key: row.count for key, row in rows.items()})
+length = {event.name: event.duration_ns for event in sorted(prof.events(), key=lambda event: event.duration_ns)}
+print(round(rows["a"].cpu_time_total * 1000) == length["a"], round(rows["a"].self_cpu_time_total * 1000) == length["a"] - length["b"])
+"""
+    assert python(code).out == "{'a': 1, 'b': 1, 'c': 2, 'd': 1, 'e': 3}\nTrue True\n"
+
+
 def test_schedule_as_torch(tmp_path):
     """The same actions as torch.profiler.schedule(), which says them so."""
     sys.path.insert(0, str(ROOT / "python"))

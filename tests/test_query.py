@@ -25,6 +25,7 @@ from test_ranks import cluster
 import xstrace as package
 from xstrace import convert, library
 from xstrace.convert import NoTables
+from xstrace.kinds import is_call
 
 pytest.importorskip("duckdb")
 TABLES = BUILD / "tables/xstrace-tables"
@@ -61,6 +62,23 @@ def said(done):
     lines = done.stderr.decode().splitlines()
     assert len(lines) == 1, lines
     return lines[0]
+
+
+def test_calls_and_tasks_by_their_names(tmp_path):
+    """The tables (tables/kinds.c) and xstrace-summary (kinds.py) take the same names for calls."""
+    apis = "cl ze zes zet zex cu cuda hip ur nccl nvml MPI_ PMPI_ MPIX_ MPI:: mpi xs".split()
+    names = [*apis, *(api + more for api in apis for more in ("Send", "send", "::Send", "_Send", "1")), "range", "d::clFinish", "aten::mm"]
+    events = [{"ph": "X", "cat": "cpu_op", "name": name, "pid": 1, "tid": 1, "ts": 10 * n, "dur": 5} for n, name in enumerate(names)]
+    path = tmp_path / "t.json"
+    path.write_text(json.dumps({"traceEvents": events}))
+    with package.open(path) as tables:
+        found = dict(tables.sql("select name, kind from slices").fetchall())
+    assert found == {name: "call" if is_call(name) else "task" for name in names}
+    assert sum(kind == "call" for kind in found.values()) > 20
+    (summary,) = json.loads(subprocess.run([sys.executable, ROOT / "scripts/xstrace-summary", "--json", path], capture_output=True).stdout)
+    for kind in ("call", "task"):
+        assert {one["name"] for one in summary[f"{kind}s"]} == {name for name in names if found[name] == kind}
+
 
 
 def write(path, events, **members):

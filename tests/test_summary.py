@@ -120,7 +120,7 @@ def test_summary_has_room_for_any_name(make):
         t = n * 10_000
         events += [
             slice_("d::" + name, t, t + 900),
-            slice_(name, t, t + 1000),
+            slice_("clC" + name, t, t + 1000),
             kernel(name, t, t + 1000),
         ]
         events += [kernel(name + "[77]", t + 1000, t + 2000, args={"bytes": 77})]

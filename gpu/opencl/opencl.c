@@ -449,8 +449,13 @@ bool xs_cl_enter(struct xs_cl_work *work, cl_command_queue handle, uint32_t func
 	work->name = 0;
 	work->before = NULL;
 	work->blocking = false;
+	if (work->queue && xs_cl_devices[work->queue->device].unwanted) {
+		work->queue = NULL; /* nobody asked for its times */
+		work->untimed = false;
+		return true;
+	}
 	work->untimed = xs_cl_times && (!work->queue || !work->queue->profiled);
-	if (work->untimed || !work->queue || xs_cl_devices[work->queue->device].unwanted) {
+	if (work->untimed || !work->queue) {
 		work->queue = NULL;
 		return true;
 	}

@@ -192,8 +192,10 @@ struct xstrace_config {
 	const char *trace_id; /* NULL: xstrace makes one */
 	/*
 	 * Options of `xstrace`, blanks between, beside those that `activities` means: see
-	 * docs/OPTIONS.md. NULL: none, or as before. Those that say when to record, or control a
-	 * run, are refused. Under the launcher they have no effect.
+	 * docs/OPTIONS.md. NULL: none, or as before. Those that say when to record, that are
+	 * commands, and those that a launcher sees to (hardware metrics, --system-metrics,
+	 * --export,
+	 * --watchdog) are refused. Under the launcher they have no effect.
 	 */
 	const char *options;
 	/* where traces lie until they are saved; NULL: $TMPDIR or /tmp, or as before */
@@ -290,7 +292,10 @@ struct xstrace_event {
  * xstrace_trace_event() returns XSTRACE_IO.
  */
 XSTRACE_API size_t xstrace_trace_count(const struct xstrace_trace *trace);
-/* Event number `index`, in the order in which they ended. */
+/*
+ * Event number `index`. Those of one thread are in the order in which they ended; those of several
+ * threads, of devices, and activities of the program's own come as the drain process has read them.
+ */
 XSTRACE_API int xstrace_trace_event(const struct xstrace_trace *trace, size_t index,
 				    struct xstrace_event *ret);
 

@@ -49,8 +49,11 @@ class Event(NamedTuple):
 class HostEvent:
     """An event of the host, while the events within it are looked at. Times in ns."""
 
-    def __init__(self, event: Event):
+    def __init__(self, event: Event, around: HostEvent | None):
         self.event = event
+        self.around = around
+        """The innermost event that it lies in."""
+        self.children = 0
         self.inner = 0
         self.device = 0
         self.self_device = 0
@@ -69,6 +72,24 @@ def _launched(open_events: list[HostEvent], device_ns: int) -> None:
         operations[-1].self_device += device_ns
 
 
+def _is_of_a_thread(event: Event) -> bool:
+    return event.category in HOST and event.duration_ns > 0 and not event.name.startswith(STEP)
+
+
+def _without_doubles(hosts: list[HostEvent]) -> list[HostEvent]:
+    """The events of a thread but those that are all that lies in another one of their name, as in torch.profiler: an
+    operation that calls itself for another kind of tensor is one."""
+    kept = []
+    for host in reversed(hosts):  # from within
+        around = host.around
+        if around and around.children == 1 and around.event.name == host.event.name:
+            around.inner, around.children = host.inner, host.children
+            around.self_device += host.self_device
+        else:
+            kept.append(host)
+    return kept[::-1]
+
+
 def host_events(events: Iterable[Event]) -> Iterator[HostEvent]:
     """Each event of the host, with what it did not spend in events within it on the same thread, and with the work on
     devices that calls within it have launched."""
@@ -79,20 +100,23 @@ def host_events(events: Iterable[Event]) -> Iterator[HostEvent]:
             work[event.correlation] += event.duration_ns
     threads: dict[tuple[int, int], list[Event]] = defaultdict(list)
     for event in events:
-        if event.category in HOST and event.duration_ns and not event.name.startswith(STEP):
+        if _is_of_a_thread(event):
             threads[event.device, event.resource].append(event)
     for thread in threads.values():
         thread.sort(key=lambda event: (event.start_ns, -event.duration_ns))
+        hosts: list[HostEvent] = []
         open_events: list[HostEvent] = []  # the outermost first
         for event in thread:
             while open_events and open_events[-1].event.end_ns <= event.start_ns:
-                yield open_events.pop()
+                open_events.pop()
             if open_events:
                 open_events[-1].inner += event.duration_ns
-            open_events.append(HostEvent(event))
+                open_events[-1].children += 1
+            hosts.append(HostEvent(event, open_events[-1] if open_events else None))
+            open_events.append(hosts[-1])
             if event.category in CALLS and event.correlation in work:
                 _launched(open_events, work.pop(event.correlation))
-        yield from open_events
+        yield from _without_doubles(hosts)
 
 
 class Row:
@@ -222,7 +246,11 @@ def averages(events: Iterable[Event], group_by_input_shape: bool = False, group_
             rows[key] = Row(*key)
         return rows[key]
 
+    hosts = list(host_events(events))
+    counted = {id(host.event) for host in hosts}
     for event in sorted(events, key=lambda event: event.start_ns):
+        if _is_of_a_thread(event) and id(event) not in counted:
+            continue
         row = row_of(event)
         row.count += 1
         row.nbytes += event.nbytes
@@ -232,7 +260,7 @@ def averages(events: Iterable[Event], group_by_input_shape: bool = False, group_
             row.self_device_time_total += event.duration_ns / 1000
         else:
             row.cpu_time_total += event.duration_ns / 1000
-    for host in host_events(events):
+    for host in hosts:
         row = row_of(host.event)
         row.self_cpu_time_total += host.self_ns / 1000
         row.device_time_total += host.device / 1000

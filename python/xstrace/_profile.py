@@ -169,7 +169,7 @@ class profile:
             name_compiled_kernels()
         self._operations: Any = None
         self._action = ProfilerAction.NONE
-        self._recording = False
+        self._started = self._recording = False
         self._lock = threading.Lock()
         self._trace: Any = None
         self._saved: str | None = None
@@ -208,11 +208,14 @@ class profile:
         self.step_num = 0
         self._action = self._action_of(0)
         self._prepare()
+        self._started = True
         if self._records(self._action):
             self._begin()
 
     def step(self) -> None:
-        """The next step of the program begins."""
+        """The next step of the program begins. Before `start()` and after `stop()` it has no effect."""
+        if not self._started:
+            return
         before = self._action
         self.step_num += 1
         self._action = self._action_of(self.step_num)
@@ -226,6 +229,7 @@ class profile:
 
     def stop(self) -> None:
         """Ends. A trace that is being recorded is complete then, and `on_trace_ready` is called."""
+        self._started = False
         self._action = ProfilerAction.NONE
         if self._recording:
             self._finish()

@@ -18,6 +18,7 @@ from array import array
 from bisect import bisect_right
 
 from .cli import clip_middle, columns, printable
+from .kinds import is_call
 from .source import ZSTD_WINDOW
 from .trace import TraceError, events_of, open_trace
 
@@ -134,7 +135,7 @@ class Energy:
     def _slices_of(self, category, name):
         if type(category) is str and category in WORK:
             return self._work
-        is_task = category == "cpu_op" and "::" in name and not name.startswith("MPI::")
+        is_task = category == "cpu_op" and not is_call(name)
         return self._tasks if is_task or category == "user_annotation" else None
 
     # ---- whose energy it is ----

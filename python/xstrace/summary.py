@@ -21,6 +21,7 @@ from .cli import Parser, clip, clip_middle, clip_path, columns, printable, put, 
 from .convert import find_traces
 from .energy import Energy, as_csv, as_json, as_text
 from .intervals import Intervals
+from .kinds import is_call
 from .overhead import OWN_ARGS, NetTimes, kind_of_task, overhead_of
 from . import running
 from .source import ZSTD_WINDOW
@@ -129,9 +130,7 @@ class Summary:
             return
         category = event.get("cat")
         if category == "cpu_op" and not self._is_kineto:
-            # ITT tasks are domain::task; MPI calls are called so, too
-            is_task = "::" in name and not name.startswith("MPI::")
-            total = (self.tasks if is_task else self.calls)[name]
+            total = (self.calls if is_call(name) else self.tasks)[name]
         elif category == "gpu_op" or category == "kernel" or category in KINETO_COPIES:
             total = self._device_total(event, name, category)
             pid = event.get("pid")
@@ -149,9 +148,9 @@ class Summary:
         total.count += 1
         total.ns += end - start
         if self.net and (self.tasks.get(name) is total or self.calls.get(name) is total):
-            is_call = self.calls.get(name) is total
-            kind = ("mpi" if name.startswith("MPI") else "call") if is_call else kind_of_task(name)
-            self._place(event, start, end, kind, (is_call, name))
+            calls = self.calls.get(name) is total
+            kind = ("mpi" if name.startswith("MPI") else "call") if calls else kind_of_task(name)
+            self._place(event, start, end, kind, (calls, name))
 
     def _place(self, event, start, end, kind, group):
         """For the times without tracing: a slice, or an instant (group None)."""
@@ -172,8 +171,8 @@ class Summary:
             raise TraceError("it does not tell what tracing cost (otherData.overhead): it is another tool's, cut, or of an older xstrace")
         for group, ns in self.net.totals(overhead).items():
             if group:
-                is_call, name = group
-                (self.calls if is_call else self.tasks)[name].ns -= round(ns)
+                calls, name = group
+                (self.calls if calls else self.tasks)[name].ns -= round(ns)
 
     def _device_total(self, event, name, category):
         args = event.get("args")

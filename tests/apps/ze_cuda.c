@@ -1,6 +1,7 @@
 /*
- * One program with devices of both: ze_cuda N launches N kernels of Level Zero and N of CUDA, in
- * turn. CUDA's driver is opened at run time, and called by the ABI of cuda.h.
+ * One program with devices of several APIs: ze_cuda N launches N kernels of Level Zero and N of
+ * CUDA, in turn. CUDA's driver is opened at run time, and called by the ABI of cuda.h. With a third
+ * word OpenCL's first device gets N copies, too; it is opened and called likewise.
  */
 #include "ze_app.h"
 
@@ -15,18 +16,20 @@ void softcuda_nothing(void **args, const unsigned grid[3], const unsigned block[
 	(void)args, (void)grid, (void)block;
 }
 
-static void *function(const char *name)
+static void *function_of(const char *library, const char *name)
 {
-	static void *library;
-	void *found;
+	void *opened = dlopen(library, RTLD_NOW), *found = opened ? dlsym(opened, name) : NULL;
 
-	library = library ? library : dlopen("libcuda.so.1", RTLD_NOW);
-	found = library ? dlsym(library, name) : NULL;
 	if (!found) {
 		fprintf(stderr, "%s is missing\n", name);
 		exit(98);
 	}
 	return found;
+}
+
+static void *function(const char *name)
+{
+	return function_of("libcuda.so.1", name);
 }
 
 static void check(const char *what, int result)
@@ -58,6 +61,31 @@ static void *open_cuda(void)
 	return kernel;
 }
 
+/* A queue of OpenCL's first device, and a buffer of 64 bytes. */
+static void open_opencl(void **ret_queue, void **ret_buffer)
+{
+	int (*platforms)(unsigned, void **, void *);
+	int (*devices)(void *, unsigned long, unsigned, void **, void *), error;
+	void *(*make_context)(void *, unsigned, void **, void *, void *, int *);
+	void *(*make_queue)(void *, void *, unsigned long, int *);
+	void *(*make_buffer)(void *, unsigned long, size_t, void *, int *);
+	void *platform, *device, *context;
+
+	*(void **)&platforms = function_of("libOpenCL.so.1", "clGetPlatformIDs");
+	*(void **)&devices = function_of("libOpenCL.so.1", "clGetDeviceIDs");
+	*(void **)&make_context = function_of("libOpenCL.so.1", "clCreateContext");
+	*(void **)&make_queue = function_of("libOpenCL.so.1", "clCreateCommandQueue");
+	*(void **)&make_buffer = function_of("libOpenCL.so.1", "clCreateBuffer");
+	check("clGetPlatformIDs", platforms(1, &platform, NULL));
+	check("clGetDeviceIDs", devices(platform, 0xffffffff, 1, &device, NULL));
+	context = make_context(NULL, 1, &device, NULL, NULL, &error);
+	check("clCreateContext", error);
+	*ret_queue = make_queue(context, device, 0, &error);
+	check("clCreateCommandQueue", error);
+	*ret_buffer = make_buffer(context, 1, 64, NULL, &error);
+	check("clCreateBuffer", error);
+}
+
 int main(int argc, char **argv)
 {
 	int count = argc > 1 ? atoi(argv[1]) : 1;
@@ -68,7 +96,11 @@ int main(int argc, char **argv)
 	ze_command_list_handle_t list;
 	ze_kernel_handle_t kernel;
 	struct ze_app app;
-	int (*wait)(void);
+	int (*wait)(void), (*finish)(void *) = NULL;
+	int (*write)(void *, void *, unsigned, size_t, size_t, const void *, unsigned, void *,
+		     void *) = NULL;
+	void *queue = NULL, *buffer = NULL;
+	char data[64] = { 0 };
 
 	ze_app_open(&app, 0, -1);
 	kernel = ze_app_kernel(&app, "empty");
@@ -76,11 +108,21 @@ int main(int argc, char **argv)
 	cuda = open_cuda();
 	*(void **)&launch = function("cuLaunchKernel");
 	*(void **)&wait = function("cuCtxSynchronize");
+	if (argc > 2) {
+		open_opencl(&queue, &buffer);
+		*(void **)&write = function_of("libOpenCL.so.1", "clEnqueueWriteBuffer");
+		*(void **)&finish = function_of("libOpenCL.so.1", "clFinish");
+	}
 	for (int i = 0; i < count; i++) {
 		ZE_CHECK(zeCommandListAppendLaunchKernel(list, kernel, &one, NULL, 0, NULL));
 		ZE_CHECK(ze_app_list_sync(&app, list, UINT64_MAX));
 		check("cuLaunchKernel", launch(cuda, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
 		check("cuCtxSynchronize", wait());
+		if (!queue)
+			continue;
+		check("clEnqueueWriteBuffer",
+		      write(queue, buffer, 0, 0, sizeof(data), data, 0, NULL, NULL));
+		check("clFinish", finish(queue));
 	}
 	printf("launched %d and %d kernels\n", count, count);
 	ZE_CHECK(zeCommandListDestroy(list));

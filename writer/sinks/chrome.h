@@ -21,12 +21,14 @@
 #define XS_OWN	   16u	       /* such tracks whose beginnings are remembered */
 #define XS_OWN_TID 0x40000000u /* from here on: tracks that are no thread's */
 
-/* A device, or a tile of it: a process in the trace. */
+/* A device, or a tile of it: a process in the trace, one for all APIs that reach it. */
 struct device_place {
-	uint8_t source, device; /* each API counts its devices from 0 */
+	uint8_t source, device; /* enum xs_source; each counts its devices from 0 */
 	uint8_t tile;		/* from 1; 0: the whole device */
 	uint8_t renamed;	/* how often */
 	uint32_t given;		/* what the program calls it */
+	uint32_t name;		/* interned, with what its driver tells */
+	uint32_t shown;		/* the place whose process it is */
 };
 
 #define XS_CHUNK 64u /* bytes that texts which are kept are copied by */

@@ -72,6 +72,20 @@ static void name_device_again(struct xs_process *process, const struct xs_work *
 		name_device(process, work, place);
 }
 
+/* Do two APIs reach one device? That is known by where it sits. */
+static bool same_device(const struct xs_process *process, const struct device_place *one,
+			const struct device_place *other)
+{
+	struct xs_text here, there;
+
+	if (one->source == other->source || one->tile != other->tile)
+		return false;
+	here = xs_device_told(process->run, one->name).bus;
+	there = xs_device_told(process->run, other->name).bus;
+	return here.length && here.length == there.length &&
+	       !memcmp(here.text, there.text, here.length);
+}
+
 /*
  * The number of a device or tile among those of the process; what is too much shares the last one.
  */
@@ -79,23 +93,29 @@ static uint32_t device_place(struct xs_process *process, const struct xs_work *w
 {
 	const struct xs_device_record *record = work->record;
 	struct xs_chrome *chrome = xs_chrome_of(process);
-	uint32_t i;
+	uint32_t count = chrome->place_count, i;
+	struct device_place *fresh;
 
-	for (i = 0; i < chrome->place_count; i++)
-		if (chrome->places[i].device == record->device &&
-		    chrome->places[i].tile == record->tile &&
-		    chrome->places[i].source == record->event.source) {
-			name_device_again(process, work, i);
-			return i;
+	for (i = 0; i < count; i++)
+		if (chrome->places[i].source == record->event.source &&
+		    chrome->places[i].device == record->device &&
+		    chrome->places[i].tile == record->tile) {
+			name_device_again(process, work, chrome->places[i].shown);
+			return chrome->places[i].shown;
 		}
-	if (i == XS_DEVICES)
-		return i - 1;
-	chrome->places[i] = (struct device_place){ .source = record->event.source,
-						   .device = record->device,
-						   .tile = record->tile };
-	chrome->place_count++;
-	name_device(process, work, i);
-	return i;
+	if (count == XS_DEVICES)
+		return chrome->places[count - 1].shown;
+	fresh = &chrome->places[chrome->place_count++];
+	*fresh = (struct device_place){ .source = record->event.source,
+					.device = record->device,
+					.tile = record->tile,
+					.name = record->device_name };
+	for (i = 0; i < count && !same_device(process, fresh, &chrome->places[i]); i++)
+		;
+	fresh->shown = i < count ? chrome->places[i].shown : count;
+	if (i == count)
+		name_device(process, work, count);
+	return fresh->shown;
 }
 
 uint64_t xs_chrome_device_pid(struct xs_process *process, const struct xs_work *work)
