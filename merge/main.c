@@ -16,6 +16,7 @@
 #include "passes.h"
 #include "paths.h"
 #include "streams.h"
+#include "text.h"
 
 #define DAY_NS 86400000000000
 
@@ -105,9 +106,25 @@ static int write_text(FILE *out, const char *text, size_t length)
 	return out != stdout && fclose(out) && !result ? -errno : result;
 }
 
+/* Names of communicators, tasks and hosts are programs' texts: each line is made plain. */
+static size_t plain_lines(char *text, size_t length)
+{
+	char *out = text;
+
+	for (char *line = text, *stop = text + length, *end; line < stop; line = end + 1) {
+		end = memchr(line, '\n', (size_t)(stop - line));
+		end = end ? end : stop;
+		out = xs_plain(out, line, (size_t)(end - line));
+		if (end < stop)
+			*out++ = '\n';
+	}
+	return (size_t)(out - text);
+}
+
 static int write_report(const struct xm_work *work, const char *wanted)
 {
 	FILE *out = stdout, *made;
+	bool json = xm_ends_with(wanted, ".json");
 	char *text = NULL;
 	size_t length = 0;
 	int result = 0, fd;
@@ -124,10 +141,10 @@ static int write_report(const struct xm_work *work, const char *wanted)
 	}
 	made = open_memstream(&text, &length);
 	if (made)
-		put_report(work, made, xm_ends_with(wanted, ".json"));
+		put_report(work, made, json);
 	result = !made || ferror(made) | fclose(made) ? -ENOMEM : 0;
 	if (!result)
-		result = write_text(out, text, length);
+		result = write_text(out, text, json ? length : plain_lines(text, length));
 	else if (out != stdout)
 		fclose(out);
 	free(text);
@@ -248,7 +265,7 @@ static int first_pass(struct xm_work *work, const struct xm_options *options, bo
 	for (uint32_t i = 0; i < merge->count; i++) {
 		const struct xm_input *input = &merge->inputs[i];
 
-		usable += input->usable;
+		usable += input->usable && !xm_is_empty(input);
 		*complete &= xm_is_complete(input);
 	}
 	if (!usable) {

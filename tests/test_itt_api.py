@@ -189,6 +189,20 @@ def test_ends_without_begins(xstrace):
     assert run.trace.other["unmatched_ends"] == 70000
 
 
+def test_more_open_tasks_than_are_kept(xstrace):
+    """The innermost ones are left out, with their ends, and a line tells how many; those around them end where they do."""
+    run = xstrace(ITT, "itt_bad", ["deep"])
+    other = run.trace.other
+    assert other["omitted"] == {"tasks": 70000 - 65536 + 66000 - 65536} and "unmatched_ends" not in other
+    assert "tasks %d" % other["omitted"]["tasks"] in "".join(run.said)
+    found = {name: [s for s in run.trace.slices if s.name == f"bad::{name}"] for name in ("inner", "beside", "open")}
+    assert [len(slices) for slices in found.values()] == [65536, 1, 65536]
+    assert not any(s.unfinished for s in found["inner"]) and all(s.unfinished for s in found["open"])
+    # each lies in the one before it, with room for what was left out in the innermost
+    inner = sorted(found["inner"], key=lambda s: (s.start, -s.end))
+    assert all(a.end >= b.end for a, b in zip(inner, inner[1:], strict=False))
+
+
 def test_frames(scenario):
     s = scenario("frames")
     frames = s.all("frames")
@@ -789,6 +803,19 @@ def test_a_clock_that_cannot_be_placed(xstrace, zero, base, frequency):
     assert found["open"][0].args == {"clock": "not placed", "unfinished": True}
     assert not any("clock" in one.args for one in found["plain"])
     assert all(m["args"]["clock"] == "not placed" for m in run.trace.events if m["name"] == "own::mark")
+
+
+@pytest.mark.parametrize("days", [9, 29, 400])
+def test_a_clock_that_jumps(xstrace, days):
+    """Wherever its tasks then lie, no viewer misreads them: the fixture checks the trace."""
+    run = xstrace(ITT, "itt_own_clock", [3, 0, 10**9, days])
+    (far,) = [s for s in run.trace.slices if s.name == "own::mark"]
+    assert far.args["clock"] == "not placed"
+    (first, *_) = [s for s in run.trace.slices if s.name == "own::outer"]
+    if days <= 30:
+        assert far.start - first.start > 86400 * 10**9 and abs(far.end - far.start - 10**6) <= 1
+    else:  # put at the moment of its call
+        assert abs(far.start - first.start) < 60 * 10**9
 
 
 @pytest.mark.parametrize("frequency", [10**9, 10**6])

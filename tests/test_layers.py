@@ -50,8 +50,8 @@ MAY_USE = {
 IN_PART = {
     ("attach", "writer/drain"): {"run_open.h"},
     ("merge/read", "common"): {"text.h"},
-    ("merge/write", "common"): {"options.h"},
-    ("merge", "common"): {"nearest.h", "paths.h", "streams.h"},
+    ("merge/write", "common"): {"options.h", "text.h"},
+    ("merge", "common"): {"nearest.h", "paths.h", "streams.h", "text.h"},
     ("tables", "common"): {"nearest.h", "streams.h", "text.h"},
     ("tables", "merge/read"): {"file.h", "reader.h", "source.h"},
     ("merge/clocks", "writer/base"): {"json.h"},

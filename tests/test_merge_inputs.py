@@ -231,6 +231,20 @@ def test_a_merged_trace_beside_its_inputs_is_said(tmp_path):
     assert "is a merged trace" not in merge("-o", "again.json", "all.json", cwd=tmp_path).stderr
 
 
+def test_a_report_is_plain_text(tmp_path):
+    """Names of communicators, tasks and hosts are programs' texts, and a report goes to a terminal."""
+    odd = "x\x1b]0;title\x07\n\r\u009b31m\u202e"
+    job = Job([f"a{odd}", f"b{odd}"])
+    talk(job, 10)
+    job.everyone(comm="0123456789abcdef", ranks=[0, 1])
+    for rank in 0, 1:
+        job.told[rank].append({"comm": "0123456789abcdef", "rank": rank, "members": 2, "name": odd})
+    paths = job.write(tmp_path)
+    result = merge("--report", "-", *paths, cwd=tmp_path)
+    assert all(line.isprintable() for line in result.stdout.split("\n"))
+    assert any(line.startswith("x?]0;title???") and "MPI_Barrier" in line for line in result.stdout.splitlines())
+
+
 # ---- nothing to merge, or not all ----
 
 NOTHING = {
@@ -251,6 +265,25 @@ def test_an_input_without_events_is_said(tmp_path, what):
     make(tmp_path / "x.json", "a")
     result = merge("-o", "all.json", "n.json", "x.json", cwd=tmp_path, status=1)
     assert told(result, "n.json") and names(tmp_path / "all.json") == ["a"]
+    result = merge("-o", "alone.json", "--report", "alone.txt", "n.json", cwd=tmp_path, status=125)
+    assert "no trace to merge" in result.stderr and not list(tmp_path.glob("alone*"))
+
+
+@pytest.mark.parametrize("value", ['{"a":\n"b\\"c"}', '["x",\t1]', '{}', '{"a":1,"a":"\\ud800"}'])
+@pytest.mark.parametrize("member", ["tid", "pid", "id", "cat", "name", "s", "bp"])
+def test_an_object_or_a_list_in_the_place_of_a_text(tmp_path, member, value):
+    """The output is JSON, whatever a member is; a tid of this kind is named by its text, as others that are no numbers."""
+    event = {"ph": '"%s"', "ts": "1.000", "pid": "1", "tid": "1", "id": "7", "name": '"n"', "cat": '"c"', "bp": '"e"', "s": '"t"'} | {member: value}
+    events = ["{%s}" % ",".join(f'"{key}":{text}' for key, text in event.items()) % ph for ph in "sfbi"]
+    (tmp_path / "x.json").write_text('{"traceEvents":[\n%s,\n%s\n]}' % (",\n".join(events), SLICE % (1, "slice")))
+    make(tmp_path / "y.json", "other")
+    for form in "json", "kineto":
+        out = tmp_path / f"{form}.json"
+        subprocess.run([MERGE, "--wait", "0", "--format", form, "-o", out, "x.json", "y.json"], cwd=tmp_path, check=False)
+        merged_events = json.loads(out.read_text())["traceEvents"]
+        assert {"slice", "other"} <= {e.get("name") for e in merged_events if e["ph"] == "X"}
+        if member == "tid":
+            assert value in [e["args"].get("name") for e in merged_events if e["name"] == "thread_name"] or "ud800" in value
 
 
 def test_what_a_directory_holds_is_merged_or_said(tmp_path):

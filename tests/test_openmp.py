@@ -444,6 +444,7 @@ def test_target_regions(xstrace):
 
 @pytest.mark.parametrize("options", ["", " --start-paused", " --ring-size 65536 --on-full drop", " --ring-size 65536 --on-full overwrite"])
 def test_a_runtime_that_tells_nonsense(xstrace, options):
+    """What crosses has a track of its own: the fixture checks the trace."""
     run = xstrace(f"{OPENMP} {REPORT}{options}", "omp_runtime", ["odd"])
     assert (run.status, run.out) == (0, "done\n")
 

@@ -194,6 +194,13 @@ def test_names_with_quotes(make):
     assert told(changes, "quotes in names were escaped") == 2
 
 
+def test_a_run_of_a_week(make):
+    """Events of its later days are as good as those of its first one."""
+    week = 7 * 86400 * 10**9
+    events, changes = repaired(make(text_of_trace([*normal_events(1), slice_("late", T + week, T + week + 5)])))
+    assert any(e["name"] == "late" for e in events) and changes == []
+
+
 def test_two_traces_in_one_file(make):
     """A child of fork() that wrote its copy of the parent's events into the parent's file."""
     more = UNITRACE.replace("d::b", "d::child")
@@ -204,6 +211,7 @@ def test_two_traces_in_one_file(make):
 
 ODD = [
     ({"pid": 1.5, "tid": [2]}, "were replaced"),
+    ({"pid": "\ud800"}, "pids that viewers cannot hold"),
     ({"ts": "soon"}, "without a time"),
     ({"ts": -5}, "before the beginning"),
     ({"ts": 10**18}, "out of range"),

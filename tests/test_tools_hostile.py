@@ -119,6 +119,55 @@ def test_names_of_files(tool, tmp_path):
         json.loads(made.read_bytes())
 
 
+ODD = ["x", "", "\ud800", 1.5, -1, 1 << 63, 10**30, True, None, [], ["x", {}], {}, {"a": "x"}]
+OF_EACH_KIND = [
+    *EVENTS,
+    {"ph": "C", "name": "c[J]", "pid": 7, "tid": 7, "ts": 5, "args": {"value": 3}},
+    {"ph": "i", "name": "mark", "s": "t", "pid": 7, "tid": 7, "ts": 5},
+    {"ph": "s", "name": "dep", "cat": "flow", "id": 4, "pid": 7, "tid": 7, "ts": 5},
+    {"ph": "f", "name": "dep", "cat": "flow", "id": 4, "bp": "e", "pid": 8, "tid": 1, "ts": 10},
+    {"ph": "B", "name": "a::b", "cat": "cpu_op", "pid": 7, "tid": 9, "ts": 5},
+    {"ph": "E", "pid": 7, "tid": 9, "ts": 6},
+]
+
+
+@pytest.mark.parametrize("tool", [tool for tool in TOOLS if tool not in NO_TRACE or tool == "energy"])
+def test_members_of_any_kind(tool, tmp_path):
+    """Each member of each kind of event is everything that JSON has: what cannot be used is left out, and nothing else."""
+    events = [{**event, key: value} for event in OF_EACH_KIND for key in [*event, "args", "id"] for value in ODD]
+    about = {"tool": "xstrace", "rank": 0, "pid": 7, "host": "h"}
+    (tmp_path / "in.json").write_text(json.dumps({"baseTimeNanoseconds": 0, "metadata": about, "traceEvents": EVENTS + events}))
+    done = run(tool, tmp_path, str(tmp_path / "in.json"))
+    if tool != "each rank":  # it tells all that is wrong with the file
+        check_words(tool, done)
+    assert done.returncode in ((2,) if tool == "energy" else (0, 1)), done.stderr
+    for made in tmp_path.glob("out*.json"):
+        json.loads(made.read_bytes())
+
+
+@pytest.mark.parametrize("tool", ["check", "summary", "energy", "query", "report", "path", "diff", "mergetrace", "each rank", "merge"])
+def test_a_pipe_in_a_directory(tool, tmp_path):
+    """Nobody has named it, and nobody may ever write there: it is not waited for."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in/trace.json").write_text(TRACE)
+    os.mkfifo(tmp_path / "in/pipe.json")
+    done = run(tool, tmp_path, str(tmp_path / "in"))
+    check_words(tool, done)
+    assert b"pipe.json" in done.stderr or tool in ("each rank", "report")
+
+
+@pytest.mark.parametrize("tool", ["report", "each rank"])
+def test_a_directory_that_leads_to_itself(tool, tmp_path):
+    """Each trace counts once, however many names lead to it."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in/trace.json").write_text(TRACE)
+    (tmp_path / "in/self").symlink_to(".")
+    (tmp_path / "in/link.json").symlink_to("trace.json")
+    done = run(tool, tmp_path, str(tmp_path / "in"))
+    check_words(tool, done)
+    assert not done.returncode and b"1 trace(s)" in done.stdout if tool == "report" else len(json.loads((tmp_path / "out.json").read_bytes())) == 1
+
+
 @pytest.mark.parametrize("tool", TOOLS)
 def test_closed_streams(tool, tmp_path):
     """Nobody listens: what is to be written is written, into no other file's descriptor."""

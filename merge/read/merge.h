@@ -24,8 +24,9 @@
 /*
  * ns: no time, base or duration lies as far from 0, so that sums and differences of a few are exact
  */
-#define XM_LATEST  ((int64_t)1 << 61)
-#define XM_OWN_TID 0x50000000
+#define XM_LATEST   ((int64_t)1 << 61)
+#define XM_OWN_TID  0x50000000
+#define XM_TID_TEXT 252u /* bytes of such a text; longer ones are none */
 
 /* A process of an input, or a device, or what else has a pid there. */
 struct xm_process {
@@ -139,6 +140,8 @@ int xm_add_path(struct xm_merge *merge, const char *path);
 void xm_wait_for_writers(struct xm_merge *merge, unsigned seconds);
 /* The file of this name is an output: if it is among the inputs, it is left out with a line. */
 void xm_never_read(struct xm_merge *merge, const char *path);
+/* After the first pass: no event of it can be used, and nothing says that it is xstrace's. */
+bool xm_is_empty(const struct xm_input *input);
 /* An input's events are in the output, all that it had. */
 bool xm_is_complete(const struct xm_input *input);
 /* places.c: orders the inputs, gives out pids and ids; after the first pass. */

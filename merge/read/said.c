@@ -13,8 +13,8 @@
 int64_t xm_tid_of_text(struct xm_input *input, const struct xm_process *process,
 		       const struct xf_event *event)
 {
-	char key[256];
 	uint32_t index = (uint32_t)(process - input->processes);
+	char key[sizeof(index) + XM_TID_TEXT];
 	struct xf_text tid = event->tid;
 	int64_t number;
 

@@ -136,7 +136,7 @@ void xm_turn_open(struct xm_merge *merge, struct xm_input *input, bool first)
 	xm_reader_close(&input->reader);
 }
 
-static bool is_empty(const struct xm_input *input)
+bool xm_is_empty(const struct xm_input *input)
 {
 	return !input->pids.count && strncmp(input->tool, "xstrace", 7) != 0;
 }
@@ -145,7 +145,7 @@ bool xm_is_complete(const struct xm_input *input)
 {
 	const struct xm_reader *r = &input->reader;
 
-	return input->usable && !input->changed && !is_empty(input) && !r->left_out &&
+	return input->usable && !input->changed && !xm_is_empty(input) && !r->left_out &&
 	       !input->unfit && !r->error && !r->source.error;
 }
 
@@ -164,7 +164,7 @@ static void say_damage(const struct xm_input *input)
 		xm_say("xstrace-merge: %s: line %llu: %s; left out%s", input->path,
 		       (unsigned long long)r->first_line, r->first_why,
 		       r->left_out > 1 ? ", and more like it" : "");
-	if (is_empty(input))
+	if (xm_is_empty(input))
 		xm_say("xstrace-merge: %s: no event in it can be used%s", input->path,
 		       r->cut ? "; it was cut" : "");
 	else if (input->is_written)

@@ -7,6 +7,7 @@
 #include "late.h"
 #include "mpi_call.h"
 #include "mpi_needs.h"
+#include "text.h"
 
 #define SLOWEST	  3
 #define MAX_ROWS  65536u
@@ -385,7 +386,7 @@ static void print_json(const struct xm_report *report, const struct xm_mpi *mpi,
 void xm_report_print(const struct xm_report *report, const struct xm_mpi *mpi, FILE *out, bool json)
 {
 	uint32_t *rows = sorted_rows(report);
-	char label[XM_COMM_LABEL];
+	char label[XM_COMM_LABEL], plain[XM_COMM_LABEL];
 
 	if (!rows)
 		return;
@@ -401,17 +402,20 @@ void xm_report_print(const struct xm_report *report, const struct xm_mpi *mpi, F
 		const struct row *row = &report->rows[rows[i]];
 		const struct blame *worst[SLOWEST];
 		uint32_t count = slowest(report, rows[i], worst);
+		const char *text;
 		char call[32];
 
 		if (!row->count)
 			continue;
 		(void)snprintf(call, sizeof(call), "MPI_%s", row->function->name);
+		text = xm_comm_label(mpi, row->comm, label);
+		*xs_plain(plain, text, strlen(text)) = '\0'; /* one line, as wide as it is long */
 		fprintf(out,
 			"%-24s %-24s %10" PRIu64 " %16" PRIu64 " %16" PRIu64 " %16" PRIu64
 			" %7.2f %% %18" PRIu64 " %12" PRIu64 " %14" PRIu64 "  ",
-			xm_comm_label(mpi, row->comm, label), call, row->count, row->bytes,
-			row->time, row->wait, share(row->wait, row->time), row->late,
-			row->late_senders, row->late_receivers);
+			plain, call, row->count, row->bytes, row->time, row->wait,
+			share(row->wait, row->time), row->late, row->late_senders,
+			row->late_receivers);
 		for (uint32_t k = 0; k < count; k++)
 			fprintf(out, "%srank %" PRId32 " (%.0f %%)", k ? ", " : "", worst[k]->rank,
 				share(worst[k]->caused, row->wait));

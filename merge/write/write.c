@@ -60,20 +60,35 @@ static void put_printed(struct json_sink *json, char *text, size_t n)
 	free(text);
 }
 
+#define MOST_OF(bytes) (6 * (bytes))
+
+/*
+ * What a string has between its quotes, or any other value as such: the text of an object has
+ * quotes and line ends of its own. At most MOST_OF() its bytes.
+ */
+static char *put_inside(char *o, struct xf_text value)
+{
+	struct xf_text inside = xf_inside(value);
+
+	return xf_is_string(value) ? put(o, inside.p, inside.n)
+				   : xs_json_escape(o, value.p, value.n);
+}
+
 static void put_tids(FILE *out, const struct xm_input *input)
 {
 	for (uint32_t i = 0; i < input->tids.count; i++) {
 		uint32_t process;
 		size_t n;
 		const char *key = xf_map_key(&input->tids, i, &n);
-		bool quoted = key[sizeof(process)] == '"';
+		struct xf_text tid = { key + sizeof(process), n - sizeof(process) };
+		char text[MOST_OF(XM_TID_TEXT)];
 
 		memcpy(&process, key, sizeof(process));
 		fprintf(out,
 			"{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":%" PRIu32
-			",\"tid\":%" PRIu32 ",\"args\":{\"name\":%s%.*s%s}},\n",
-			input->processes[process].out_pid, XM_OWN_TID + i, quoted ? "" : "\"",
-			(int)(n - sizeof(process)), key + sizeof(process), quoted ? "" : "\"");
+			",\"tid\":%" PRIu32 ",\"args\":{\"name\":\"%.*s\"}},\n",
+			input->processes[process].out_pid, XM_OWN_TID + i,
+			(int)(put_inside(text, tid) - text), text);
 	}
 }
 
@@ -128,7 +143,6 @@ static void json_head(struct xm_sink *sink, const struct xm_merge *merge,
 static char *put_id(char *o, const struct xm_input *input, char phase, struct xf_text id)
 {
 	bool is_flow = phase == 's' || phase == 't' || phase == 'f';
-	struct xf_text inside = xf_is_string(id) ? xf_inside(id) : id;
 	int64_t number;
 
 	if (phase == 'X' || phase == 'i' || phase == 'I')
@@ -138,7 +152,7 @@ static char *put_id(char *o, const struct xm_input *input, char phase, struct xf
 	*o++ = '"';
 	o = xs_json_uint(o, input->number);
 	*o++ = ':';
-	o = put(o, inside.p, inside.n);
+	o = put_inside(o, id);
 	*o++ = '"';
 	return o;
 }
@@ -204,8 +218,8 @@ static char *put_own(struct last *last, char *o, const struct xf_event *event,
 
 static size_t length_of(const struct xf_event *event)
 {
-	size_t n = ROOM + event->ph.n + event->id.n + event->bp.n + event->scope.n + event->cat.n +
-		   event->name.n + event->args.n;
+	size_t n = ROOM + event->ph.n + MOST_OF(event->id.n) + event->bp.n + event->scope.n +
+		   event->cat.n + event->name.n + event->args.n;
 
 	for (uint32_t i = 0; i < event->other_count; i++)
 		n += event->others[i].n + 1;

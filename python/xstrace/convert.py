@@ -57,7 +57,7 @@ def find_converter():
 def find_traces(paths):
     """The traces that are meant, as (path, was it named): files, directories and what is below them, patterns.
 
-    paths: a str or path, or several of them. Raises NoTables where one means nothing.
+    paths: a str or path, or several of them. Raises NoTables where one means nothing, or where a pipe is among what is met.
     """
     paths = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
     found = {}
@@ -78,10 +78,20 @@ def find_traces(paths):
                 found.setdefault(one, False)
     if not found:
         raise NoTables("no traces given")
+    for path in (path for path, named in found.items() if not named and _waits(path)):
+        raise NoTables(f"{printable(path)}: a pipe or a socket; nobody may ever write there: name it, or what is to be read beside it")
     once = {}
     for path, named in found.items():
         once.setdefault(os.path.realpath(path), (path, named))
     return list(once.values())
+
+
+def _waits(path):
+    try:
+        kind = os.stat(path).st_mode
+    except OSError:
+        return False
+    return stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)
 
 
 def _below(directory):

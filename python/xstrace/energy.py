@@ -133,7 +133,7 @@ class Energy:
                 slices[key].add(base + start, base + start + duration, number)
 
     def _slices_of(self, category, name):
-        if category in WORK:
+        if type(category) is str and category in WORK:
             return self._work
         is_task = category == "cpu_op" and not is_call(name)
         return self._tasks if is_task or category == "user_annotation" else None

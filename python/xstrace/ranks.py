@@ -22,11 +22,11 @@ INT64 = range(-(1 << 63), 1 << 63)
 
 
 def find(places, names=NAMES):
-    """The traces among `places`: files, the files in directories and below that have such names, and those of patterns.
+    """The traces among `places`, each once: files, the files in directories and below that have such names, and those of patterns.
 
     Returns {path: what tells whether two machines see the same file}.
     """
-    found = {}
+    found, met = {}, set()
     for place in places:
         paths = [place]
         if os.path.isdir(place):
@@ -35,7 +35,9 @@ def find(places, names=NAMES):
         elif not os.path.exists(place):
             paths = glob.glob(place, recursive=True)
         for path in paths:
-            if os.path.isfile(path):
+            real = os.path.realpath(path)
+            if os.path.isfile(path) and real not in met:
+                met.add(real)
                 path = os.path.abspath(path)
                 status = os.stat(path)
                 found[path] = (status.st_size, status.st_mtime_ns)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from .check import DAY_NS, DEVICE_CATEGORIES, FOREVER_NS, LARGEST, ONLY_TIMED, Problems
+from .check import DEVICE_CATEGORIES, EXACT_NS, FOREVER_NS, LARGEST, ONLY_TIMED, Problems
 from .cli import microseconds
 from .repair_read import SURROGATE, serialized
 
@@ -37,7 +37,7 @@ class Mender:
         self.number = 0
         self._ours = trace.ours
         self.shift = shift
-        self._limit = 2 * DAY_NS if trace.ours and trace.metadata.get("tool") == "xstrace" else FOREVER_NS
+        self._limit = EXACT_NS if trace.ours and trace.metadata.get("tool") == "xstrace" else FOREVER_NS
         self._places = {}  # tids and pids that viewers cannot hold -> those that they get
         self._by_phase = {"X": self._slice, "B": self._step, "E": self._step, "C": self._counter, "i": self._instant, "M": self._metadata}
         self._by_phase.update((phase, self._flow) for phase in "stf")
@@ -204,7 +204,9 @@ class Mender:
 
 
 def _is_place(value):
-    return type(value) is str or (type(value) is int and SMALLEST <= value < BEYOND)
+    if type(value) is str:
+        return value.isascii() or not SURROGATE.search(value)
+    return type(value) is int and SMALLEST <= value < BEYOND
 
 
 def _with(args, key, value):

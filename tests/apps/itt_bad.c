@@ -42,6 +42,39 @@ static long resident_kib(void)
 	return kib;
 }
 
+/* ---- begins in begins ---- */
+
+static void *deep_thread(void *unused)
+{
+	__itt_string_handle *inner = name("inner"), *beside = name("beside");
+
+	(void)unused;
+	for (int i = 0; i < 70000; i++)
+		task_begin(bad, inner);
+	for (int i = 0; i < 70000; i++)
+		task_end(bad);
+	task_begin(bad, beside);
+	task_end(bad);
+	return NULL;
+}
+
+/* More than are kept, twice: the second time, they are never ended. */
+static void *deep_for_ever(void *unused)
+{
+	__itt_string_handle *open = name("open");
+
+	(void)unused;
+	for (int i = 0; i < 66000; i++)
+		task_begin(bad, open);
+	return NULL;
+}
+
+static void deep(void)
+{
+	elsewhere(deep_thread, NULL);
+	elsewhere(deep_for_ever, NULL);
+}
+
 /* ---- ends without begins ---- */
 
 static void *end_only(void *unused)
@@ -395,6 +428,7 @@ static const struct {
 	{ "same", same },
 	{ "destructors", destructors },
 	{ "million", million },
+	{ "deep", deep },
 };
 
 int main(int argc, char **argv)

@@ -1,7 +1,8 @@
 /*
- * Tasks at times of clocks that nobody can place: itt_own_clock ZERO BASE FREQUENCY. The clock
- * shows ZERO units when the program begins, says that it shows BASE, and passes as the program
- * likes. Each call tells of what was long ago, or is yet to come.
+ * Tasks at times of clocks that nobody can place: itt_own_clock ZERO BASE FREQUENCY [DAYS]. The
+ * clock shows ZERO units when the program begins, says that it shows BASE, and passes as the
+ * program likes. Each call tells of what was long ago, or is yet to come; with DAYS, it jumps there
+ * in the end, and back.
  */
 #define INTEL_ITTNOTIFY_API_PRIVATE
 #include "itt_app.h"
@@ -50,6 +51,12 @@ int main(int argc, char **argv)
 					       __itt_null, lapped);
 		__itt_task_end_overlapped_ex(domain, clock, at + 7 * ms, __itt_id_make(domain, i));
 		__itt_task_end(domain);
+	}
+	if (argc > 4) {
+		unsigned long long days = strtoull(argv[4], NULL, 0) * 86400 * frequency;
+
+		__itt_task_begin_ex(domain, clock, zero + days, __itt_null, __itt_null, mark);
+		__itt_task_end_ex(domain, clock, zero + days + 1 * ms);
 	}
 	__itt_task_begin_ex(domain, clock, zero + 100 * ms, __itt_null, __itt_null, open);
 	return 0;

@@ -188,6 +188,17 @@ static void odd(void)
 		     UINT_MAX, UINT_MAX, UINT64_MAX, NULL);
 		TELL(OMPT_MUTEX_RELEASED, (int, uint64_t, const void *), kind, 0, NULL);
 		TELL(OMPT_MUTEX_ACQUIRED, (int, uint64_t, const void *), kind, 0, NULL);
+		/* a wait that crosses a region, at its begin and at its end */
+		for (int first = 0; first < 2; first++) {
+			parallel(first, &word, NULL);
+			TELL(OMPT_MUTEX_ACQUIRE, (int, unsigned, unsigned, uint64_t, const void *),
+			     OMPT_LOCK, 0, 0, 1, NULL);
+			sleep_ms(1);
+			parallel(!first, &word, NULL);
+			sleep_ms(1);
+			TELL(OMPT_MUTEX_ACQUIRED, (int, uint64_t, const void *), OMPT_LOCK, 1,
+			     NULL);
+		}
 		word.value = UINT64_MAX;
 		TELL(OMPT_TASK_SCHEDULE, (union ompt_word *, int, union ompt_word *), &word, kind,
 		     NULL);

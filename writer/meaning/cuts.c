@@ -33,7 +33,10 @@ static void close_one(struct xs_track *track, struct xs_open *task, uint64_t end
 void xs_track_close(struct xs_track *track, uint32_t count, uint64_t end)
 {
 	struct xs_process *process = track->process;
+	uint32_t unseen = track->too_deep < count ? (uint32_t)track->too_deep : count;
 
+	track->too_deep -= unseen;
+	count -= unseen;
 	while (track->depth && count--) {
 		struct xs_open *task = &track->open[--track->depth];
 

@@ -473,8 +473,8 @@ static void read_task(struct xs_track *track, const struct xs_task_record *recor
 	if (task->start != ns)
 		track->last_ns = last; /* it is not on the thread's own track */
 	set_ids(track->process, task, record);
-	if (displaced && xs_extra_of(track->process, task))
-		task->extra->displaced = true;
+	if (displaced)
+		xs_track_displace(track, task);
 }
 
 static void read_span(struct xs_track *track, const struct xs_span_record *record, uint64_t ns)
@@ -528,6 +528,8 @@ static void event_end(struct xs_track *track, const struct xs_event *event, uint
 {
 	struct xs_open task;
 
+	if (xs_track_ends_unseen(track))
+		return;
 	for (uint32_t at = track->depth; at > xs_track_lowest(track); at--) {
 		if (track->open[at - 1].name.id != event->name)
 			continue;

@@ -103,7 +103,8 @@ uint32_t xs_tasks_read(struct xs_track *track, const unsigned char *data, uint64
 	struct reading r = { .at = from, .task = tasks, .last = track->last_ns };
 	struct xs_stretch clock = *stretch;
 
-	if (track->row || !track->room || track->counts_due || track->look_at < clock.from)
+	if (track->row || !track->room || track->too_deep || track->counts_due ||
+	    track->look_at < clock.from)
 		return 0;
 	r.stop = from + (length < XS_TASKS_BYTES ? length : XS_TASKS_BYTES) / 16 * 2;
 	r.top = track->open + track->depth;

@@ -29,6 +29,8 @@ static inline void xs_task_end(struct xs_track *track, const struct xs_event *ev
 	uint32_t at = track->depth, lowest = xs_track_lowest(track);
 	struct xs_open *task;
 
+	if (xs_track_ends_unseen(track))
+		return;
 	while (at > lowest && track->open[at - 1].name.scope != event->name &&
 	       track->open[at - 1].name.id != XS_STRING_FULL)
 		at--; /* a name that found no room has lost its domain too */
@@ -57,10 +59,11 @@ static inline void xs_record_read(struct xs_track *track, const struct xs_event 
 				  uint32_t size)
 {
 	if (event->kind == XS_BEGIN) {
-		struct xs_open *task = xs_track_open(track,
-						     xs_process_ns(track->process, event->tick),
-						     event->name);
+		uint64_t last = track->last_ns, ns = xs_process_ns(track->process, event->tick);
+		struct xs_open *task = xs_track_open(track, ns, event->name);
 
+		if (__builtin_expect(ns < last, 0))
+			xs_track_displace(track, task);
 		if (__builtin_expect(track->counts_due, 0))
 			xs_counted_begins(track, event, task);
 		track->process->kinds[XS_BEGIN]++;

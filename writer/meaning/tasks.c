@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "extras.h"
+
 #define MAX_DEPTH 65536u
 
 bool xs_tasks_grow(struct xs_track *track)
@@ -15,12 +17,19 @@ bool xs_tasks_grow(struct xs_track *track)
 						  : NULL;
 
 	if (!grown) {
-		track->process->unmatched++;
+		track->process->omitted[XS_OMIT_TASKS]++;
+		track->too_deep++;
 		return false;
 	}
 	track->open = grown;
 	track->room = room;
 	return true;
+}
+
+void xs_track_displace(struct xs_track *track, struct xs_open *task)
+{
+	if (task && xs_extra_of(track->process, task))
+		task->extra->displaced = true;
 }
 
 void xs_track_take(struct xs_track *track, uint32_t at)

@@ -37,6 +37,21 @@ static inline struct xs_open *xs_track_open(struct xs_track *track, uint64_t sta
 	return task;
 }
 
+/*
+ * The task, if there is one, began before what the thread did last, which it may therefore cross:
+ * a wait is told when it is over.
+ */
+void xs_track_displace(struct xs_track *track, struct xs_open *task);
+
+/* Does this end belong to a task that found no room? Those begun last end first. */
+static inline bool xs_track_ends_unseen(struct xs_track *track)
+{
+	if (__builtin_expect(!track->too_deep, 1))
+		return false;
+	track->too_deep--;
+	return true;
+}
+
 /* Takes the open task number `at` out of the stack. */
 void xs_track_take(struct xs_track *track, uint32_t at);
 

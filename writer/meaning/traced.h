@@ -49,6 +49,7 @@ enum xs_omit {
 	XS_OMIT_NAMES,	  /* shown as "(too many names)" */
 	XS_OMIT_TRACKS,	  /* records whose track is one for all that is too many */
 	XS_OMIT_SLICES,	  /* more overlap than there are lanes for */
+	XS_OMIT_TASKS,	  /* begun in more open ones than are kept */
 	XS_OMIT_SPANS,	  /* begun or ended, and nothing was seen of their other half */
 	XS_OMIT_REQUESTS, /* the same of MPI's */
 	XS_OMIT_ARROWS,
@@ -58,9 +59,10 @@ enum xs_omit {
 static inline const char *xs_omit_word(enum xs_omit what)
 {
 	static const char *const words[XS_OMIT_COUNT] = {
-		[XS_OMIT_NAMES] = "names",	 [XS_OMIT_TRACKS] = "tracks",
-		[XS_OMIT_SLICES] = "slices",	 [XS_OMIT_SPANS] = "unmatched_spans",
-		[XS_OMIT_REQUESTS] = "requests", [XS_OMIT_ARROWS] = "arrows",
+		[XS_OMIT_NAMES] = "names",	     [XS_OMIT_TRACKS] = "tracks",
+		[XS_OMIT_SLICES] = "slices",	     [XS_OMIT_TASKS] = "tasks",
+		[XS_OMIT_SPANS] = "unmatched_spans", [XS_OMIT_REQUESTS] = "requests",
+		[XS_OMIT_ARROWS] = "arrows",
 	};
 
 	return words[what];

@@ -70,6 +70,7 @@ struct xs_track {
 	uint64_t last_ns;			  /* of the last begin or end */
 	uint64_t call_tick, call_start, call_end; /* the last call */
 	uint32_t depth, room;
+	uint64_t too_deep; /* tasks that are open and found no room: inside all others */
 	struct xs_open *open;
 	uint32_t row;		  /* string id of the track that tasks go to; 0: the thread's own */
 	void *sink[XS_SINKS_MAX]; /* what each sink has of it, by its number */

@@ -430,16 +430,21 @@ def _steps(data):
     return "".join(out)
 
 
+def _by_rank(row):
+    """A pid that is a text is none."""
+    return row["rank"], row["pid"] is not None, row["pid"]
+
+
 def _ranks(data):
     ranked = [row for row in data["processes"] if row["rank"] is not None]
     if len(ranked) < 2:
         return ""
-    ranked.sort(key=lambda row: (row["rank"], row["pid"]))
+    ranked.sort(key=_by_rank)
     shown = ranked
     note = ""
     if len(ranked) > ROWS_MAX:
         work = sorted(ranked, key=lambda row: row["kernel"] or row["span"] - row["where"].get("mpi", 0))
-        shown = sorted(work[: ROWS_MAX // 2] + work[-ROWS_MAX // 2 :], key=lambda row: (row["rank"], row["pid"]))
+        shown = sorted(work[: ROWS_MAX // 2] + work[-ROWS_MAX // 2 :], key=_by_rank)
         note = f'<p class="dim">Of {len(ranked)} ranks those with the least and the most work.</p>'
     longest = max(row["span"] for row in shown)
     rows = []
