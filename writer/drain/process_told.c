@@ -19,9 +19,12 @@ static void tell_unseen(const struct xs_process *process)
 		[XS_UNSEEN_ZE_DEEP] = "it opens Level Zero's loader with RTLD_DEEPBIND, where "
 				      "ZE_ENABLE_VALIDATION_LAYER has the only place for a "
 				      "layer; unset that, or it is not traced",
-		[XS_UNSEEN_SANDBOX] = "it has put itself into a sandbox (seccomp); from then on it "
-				      "was traced without a system call, so what would "
-				      "have needed one is lost",
+		[XS_UNSEEN_SANDBOX] = "it has put itself into a sandbox (seccomp, or its system "
+				      "calls are dispatched); from then on it was traced without "
+				      "a system call, so what would have needed one is lost",
+		[XS_UNSEEN_SANDBOX_EXEC] = "what it starts in its sandbox (seccomp) is not traced: "
+					   "the filter might end it for a system call of the "
+					   "tracer's",
 		[XS_UNSEEN_STRICT] = "it has put itself into seccomp's strict mode; nothing is "
 				     "recorded from then on",
 		[XS_UNSEEN_CLOCK] = "it has forbidden itself the time stamp counter (PR_SET_TSC); "

@@ -35,8 +35,24 @@ static __attribute__((noinline, cold)) bool look_closely(struct xs_track *track,
 	return true;
 }
 
+static inline bool is_task(const struct xs_event *event)
+{
+	return event->kind == XS_BEGIN || event->kind == XS_END;
+}
+
+/* Nothing happens before the run begins; some records have no time. */
+static inline bool is_too_early(const struct xs_track *track, const struct xs_event *event)
+{
+	return __builtin_expect(event->tick < track->process->run->clock.segments[0].tick, 0) &&
+	       (event->tick || is_task(event));
+}
+
 static inline void dispatch(struct xs_track *track, const struct xs_event *event, uint32_t size)
 {
+	if (is_too_early(track, event)) {
+		track->process->corrupt++;
+		return;
+	}
 	if (__builtin_expect(event->tick >= track->look_at, 0) && !look_closely(track, event->tick))
 		return;
 	xs_record_read(track, event, size);
@@ -57,11 +73,6 @@ static inline uint32_t read_tasks(struct xs_track *track, const unsigned char *d
 	if (__builtin_expect(tick - stretch->from >= stretch->length, 0))
 		*stretch = xs_timeline_stretch(&track->process->run->clock, tick);
 	return xs_tasks_read(track, data, length, stretch);
-}
-
-static inline bool is_task(const struct xs_event *event)
-{
-	return event->kind == XS_BEGIN || event->kind == XS_END;
 }
 
 void xs_track_records(struct xs_track *track, const unsigned char *data, uint32_t length)
