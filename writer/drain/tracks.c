@@ -40,11 +40,19 @@ static inline bool is_task(const struct xs_event *event)
 	return event->kind == XS_BEGIN || event->kind == XS_END;
 }
 
-/* Nothing happens before the run begins; some records have no time. */
+/* Padding, and what is told of kernels and devices, may have no time. */
+static bool may_have_no_time(uint32_t kind)
+{
+	return kind == XS_PAD || kind == XS_LOST_ENDS || kind == XS_KERNEL ||
+	       kind == XS_KERNEL_PLACE || kind == XS_DEVICE_USED || kind == XS_METRICS ||
+	       kind == XS_COUNTED || kind == XS_STALLED || kind == XS_SAMPLE;
+}
+
+/* Nothing happens before the run begins. */
 static inline bool is_too_early(const struct xs_track *track, const struct xs_event *event)
 {
 	return __builtin_expect(event->tick < track->process->run->clock.segments[0].tick, 0) &&
-	       (event->tick || is_task(event));
+	       !may_have_no_time(event->kind);
 }
 
 static inline void dispatch(struct xs_track *track, const struct xs_event *event, uint32_t size)
