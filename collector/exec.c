@@ -208,12 +208,12 @@ static bool is_sandboxed(void)
 	long pid;
 
 	find();
-	if (atomic_load_explicit(&xs_exec_untraced, memory_order_relaxed))
+	if (atomic_load_explicit(&xs_starts_untraced, memory_order_relaxed))
 		return true;
-	if (!xs_exec_untraced_child)
+	if (!xs_child_starts_untraced)
 		return false;
 	pid = xs_sys(SYS_getpid);
-	if (pid >= 0 && pid != xs_exec_untraced_child)
+	if (pid >= 0 && pid != xs_child_starts_untraced)
 		return false;
 	xs_tell_unseen(XS_UNSEEN_SANDBOX_EXEC);
 	return true;

@@ -79,19 +79,19 @@ static bool is_another(void)
  * leads them to the run: neither their environment, which system() and others pass on as it is, nor
  * one that is made for them (exec.c).
  */
-_Atomic bool xs_exec_untraced;
-__thread int32_t xs_exec_untraced_child __attribute__((tls_model("initial-exec")));
+_Atomic bool xs_starts_untraced;
+__thread int32_t xs_child_starts_untraced __attribute__((tls_model("initial-exec")));
 
 static void start_untraced(bool another, int32_t pid)
 {
 	char *run = getenv(XS_ENV_RUN);
 
 	if (another) {
-		xs_exec_untraced_child = pid;
+		xs_child_starts_untraced = pid;
 		return;
 	}
 	xs_tell_unseen(XS_UNSEEN_SANDBOX_EXEC);
-	atomic_store_explicit(&xs_exec_untraced, true, memory_order_relaxed);
+	atomic_store_explicit(&xs_starts_untraced, true, memory_order_relaxed);
 	if (run)
 		*run = '\0';
 }

@@ -148,8 +148,8 @@ bool xs_filter_may_end_us(const struct sock_fprog *program);
  * asked of the kernel for it. The second one is the pid of a child of vfork() in this thread, for
  * which that holds; its filter lets getpid() through.
  */
-extern _Atomic bool xs_exec_untraced __attribute__((visibility("hidden")));
-extern __thread int32_t xs_exec_untraced_child
+extern _Atomic bool xs_starts_untraced __attribute__((visibility("hidden")));
+extern __thread int32_t xs_child_starts_untraced
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 /* ---- thread.c ---- */
