@@ -12,12 +12,12 @@
 
 /* All that this library may call (tests/test_inside.py compares). */
 static const uint16_t ours[] = {
-	SYS_clock_gettime, SYS_close,	SYS_faccessat,	SYS_fchmod,	    SYS_fcntl,
-	SYS_fstat,	   SYS_fstatfs, SYS_ftruncate,	SYS_futex,	    SYS_geteuid,
-	SYS_getpid,	   SYS_getppid, SYS_getrusage,	SYS_gettid,	    SYS_kcmp,
-	SYS_kill,	   SYS_madvise, SYS_mmap,	SYS_munmap,	    SYS_nanosleep,
-	SYS_newfstatat,	   SYS_openat,	SYS_pidfd_open, SYS_prctl,	    SYS_pread64,
-	SYS_prlimit64,	   SYS_read,	SYS_readlinkat, SYS_rt_sigprocmask, SYS_tgkill,
+	SYS_clock_gettime, SYS_close,	   SYS_faccessat,      SYS_fchmod,    SYS_fcntl,
+	SYS_fstat,	   SYS_fstatfs,	   SYS_ftruncate,      SYS_futex,     SYS_geteuid,
+	SYS_getpid,	   SYS_getppid,	   SYS_getrusage,      SYS_gettid,    SYS_kill,
+	SYS_madvise,	   SYS_mmap,	   SYS_munmap,	       SYS_nanosleep, SYS_newfstatat,
+	SYS_openat,	   SYS_pidfd_open, SYS_prctl,	       SYS_pread64,   SYS_prlimit64,
+	SYS_read,	   SYS_readlinkat, SYS_rt_sigprocmask, SYS_tgkill,
 };
 
 #if defined(__x86_64__)

@@ -62,14 +62,17 @@ static void close_for_good(void)
 
 /*
  * A child of vfork() is another process in our memory: what it does to itself does not change what
- * this one may do. Who has not joined is told by the kernel, where it can.
+ * this one may do. Who has not joined is told by the kernel, unless it may be in a sandbox already
+ * that forbids to ask.
  */
 static bool is_another(void)
 {
 	long pid = xs_sys(SYS_getpid);
 
-	return xs_joined() ? pid != xs_self.pid
-			   : !xs_sys(SYS_kcmp, pid, xs_sys(SYS_getppid), KCMP_VM, 0, 0);
+	if (xs_joined())
+		return pid != xs_self.pid;
+	return !xs_sys(SYS_prctl, PR_GET_SECCOMP) &&
+	       !xs_sys(SYS_kcmp, pid, xs_sys(SYS_getppid), KCMP_VM, 0, 0);
 }
 
 /* ---- programs that are started in the sandbox ---- */
@@ -189,7 +192,7 @@ static struct entry enter(enum sandbox kind, const struct sock_fprog *filter)
 		entry.kind = SANDBOX_NONE;
 		return entry;
 	}
-	entry.another = is_another();
+	entry.another = !xs_is_sealed() && is_another();
 	entry.may_end_us = filter && may_end_us(filter);
 	if (entry.another) {
 		entry.kind = SANDBOX_NONE;
