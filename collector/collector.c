@@ -273,6 +273,7 @@ const struct xs_options *xs_collector_options(void)
 
 	if (xs_joined())
 		return &xs_self.control->options;
+	xs_gate_make(); /* in a program of no run nothing follows that asks the kernel */
 	if (xs_tls.busy || xs_state() == XS_OFF || xs_is_sealed())
 		return NULL;
 	xs_enter(&entered);

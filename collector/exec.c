@@ -1,7 +1,9 @@
 /*
- * Programs of another class (32 bits) that this one starts: their loader cannot preload our
- * libraries and would say so on their stderr, once for each. They get LD_PRELOAD without ours, and
- * the drain process says that they are not traced.
+ * Programs that this one starts and that are not to be traced. Those of another class (32 bits):
+ * their loader cannot preload our libraries and would say so on their stderr, once for each. And
+ * those in a sandbox that may end them for a system call of ours (sandbox.c). They get LD_PRELOAD
+ * without our libraries, the latter nothing that leads to the run, either, and the drain process
+ * says that they are not traced.
  *
  * All of this may run in a child of vfork(), in the parent's memory, and in a signal handler: the
  * stack is all that is written to, and the process's own file.
@@ -142,6 +144,8 @@ static void without_ours(const char *list, char *out)
 
 static const char preload[] = "LD_PRELOAD=";
 #define PRELOAD (sizeof(preload) - 1)
+static const char run[] = XS_ENV_RUN "=";
+#define RUN (sizeof(run) - 1)
 
 /*
  * Is the byte there? The kernel is asked once for each page: `page` is the last one that was,
@@ -181,7 +185,6 @@ static bool gets_ours(char *const *environment)
 	bool gets = false;
 	const char *value;
 
-	find();
 	for (; environment; environment++) {
 		if (!is_there(&pointers, environment) ||
 		    !is_there(&pointers, (const char *)(environment + 1) - 1))
@@ -194,6 +197,26 @@ static bool gets_ours(char *const *environment)
 		gets |= value && strstr(value, "/libxstrace");
 	}
 	return false;
+}
+
+/*
+ * In a sandbox that forbids calls of ours? A child of vfork() may have put itself there; its
+ * parent, whose memory it lives in, goes on as before.
+ */
+static bool is_sandboxed(void)
+{
+	long pid;
+
+	find();
+	if (atomic_load_explicit(&xs_starts_untraced, memory_order_relaxed))
+		return true;
+	if (!xs_child_starts_untraced)
+		return false;
+	pid = xs_sys(SYS_getpid);
+	if (pid >= 0 && pid != xs_child_starts_untraced)
+		return false;
+	xs_tell_unseen(XS_UNSEEN_SANDBOX_EXEC);
+	return true;
 }
 
 /* What a copy needs: pointers, and bytes of LD_PRELOAD. */
@@ -214,13 +237,16 @@ static struct need need_of(char *const *given)
 }
 
 /* The environment that it gets: a copy in the memory that it needs, if there is any. */
-static char *const *changed(char *const *given, struct need need, char **copy, char *text)
+static char *const *changed(char *const *given, struct need need, char **copy, char *text,
+			    bool sandboxed)
 {
 	size_t n = 0;
 
 	if (!need.pointers)
 		return given;
 	for (; given && *given; given++) {
+		if (sandboxed && !strncmp(*given, run, RUN))
+			continue;
 		copy[n++] = *given;
 		if (strncmp(*given, preload, PRELOAD) != 0)
 			continue;
@@ -258,51 +284,61 @@ static void tell(const char *name)
 
 /* Not inlined: who starts other programs needs none of this stack. */
 static __attribute__((noinline)) int exec_other(exec_function *function, const char *name,
-						char *const *argv, char *const *environment)
+						char *const *argv, char *const *environment,
+						bool sandboxed)
 {
 	struct need need = need_of(environment);
 	char *copy[need.pointers + 1], text[need.bytes];
 
-	tell(name);
-	return function(name, argv, changed(environment, need, copy, text));
+	if (!sandboxed)
+		tell(name);
+	return function(name, argv, changed(environment, need, copy, text, sandboxed));
 }
 
 static __attribute__((noinline)) int fexec_other(int fd, char *const *argv,
-						 char *const *environment)
+						 char *const *environment, bool sandboxed)
 {
 	uintptr_t page = NOWHERE;
 	struct need need = need_of(environment);
 	char *copy[need.pointers + 1], text[need.bytes];
 
-	tell(is_there(&page, argv) && is_there(&page, (char *)(argv + 1) - 1) ? *argv : NULL);
-	return real.fexecve(fd, argv, changed(environment, need, copy, text));
+	if (!sandboxed)
+		tell(is_there(&page, argv) && is_there(&page, (char *)(argv + 1) - 1) ? *argv
+										      : NULL);
+	return real.fexecve(fd, argv, changed(environment, need, copy, text, sandboxed));
 }
 
 static __attribute__((noinline)) int spawn_other(spawn_function *function, pid_t *pid,
 						 const char *name,
 						 const posix_spawn_file_actions_t *actions,
 						 const posix_spawnattr_t *attributes,
-						 char *const *argv, char *const *environment)
+						 char *const *argv, char *const *environment,
+						 bool sandboxed)
 {
 	struct need need = need_of(environment);
 	char *copy[need.pointers + 1], text[need.bytes];
 
-	tell(name);
+	if (!sandboxed)
+		tell(name);
 	return function(pid, name, actions, attributes, argv,
-			changed(environment, need, copy, text));
+			changed(environment, need, copy, text, sandboxed));
 }
 
 EXPORT int execve(const char *path, char *const *argv, char *const *environment)
 {
-	return gets_ours(environment) && is_other(path, DEPTH)
-		       ? exec_other(real.execve, path, argv, environment)
+	bool sandboxed = is_sandboxed();
+
+	return sandboxed || (gets_ours(environment) && is_other(path, DEPTH))
+		       ? exec_other(real.execve, path, argv, environment, sandboxed)
 		       : real.execve(path, argv, environment);
 }
 
 EXPORT int execvpe(const char *name, char *const *argv, char *const *environment)
 {
-	return gets_ours(environment) && is_other_in_path(name)
-		       ? exec_other(real.execvpe, name, argv, environment)
+	bool sandboxed = is_sandboxed();
+
+	return sandboxed || (gets_ours(environment) && is_other_in_path(name))
+		       ? exec_other(real.execvpe, name, argv, environment, sandboxed)
 		       : real.execvpe(name, argv, environment);
 }
 
@@ -318,8 +354,10 @@ EXPORT int execvp(const char *name, char *const *argv)
 
 EXPORT int fexecve(int fd, char *const *argv, char *const *environment)
 {
-	return gets_ours(environment) && is_other_file(fd, DEPTH)
-		       ? fexec_other(fd, argv, environment)
+	bool sandboxed = is_sandboxed();
+
+	return sandboxed || (gets_ours(environment) && is_other_file(fd, DEPTH))
+		       ? fexec_other(fd, argv, environment, sandboxed)
 		       : real.fexecve(fd, argv, environment);
 }
 
@@ -327,8 +365,11 @@ EXPORT int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_acti
 		       const posix_spawnattr_t *attributes, char *const *argv,
 		       char *const *environment)
 {
-	return gets_ours(environment) && is_other(path, DEPTH)
-		       ? spawn_other(real.spawn, pid, path, actions, attributes, argv, environment)
+	bool sandboxed = is_sandboxed();
+
+	return sandboxed || (gets_ours(environment) && is_other(path, DEPTH))
+		       ? spawn_other(real.spawn, pid, path, actions, attributes, argv, environment,
+				     sandboxed)
 		       : real.spawn(pid, path, actions, attributes, argv, environment);
 }
 
@@ -336,8 +377,11 @@ EXPORT int posix_spawnp(pid_t *pid, const char *name, const posix_spawn_file_act
 			const posix_spawnattr_t *attributes, char *const *argv,
 			char *const *environment)
 {
-	return gets_ours(environment) && is_other_in_path(name)
-		       ? spawn_other(real.spawnp, pid, name, actions, attributes, argv, environment)
+	bool sandboxed = is_sandboxed();
+
+	return sandboxed || (gets_ours(environment) && is_other_in_path(name))
+		       ? spawn_other(real.spawnp, pid, name, actions, attributes, argv, environment,
+				     sandboxed)
 		       : real.spawnp(pid, name, actions, attributes, argv, environment);
 }
 

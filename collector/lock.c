@@ -79,8 +79,9 @@ void xs_unlock_contended(_Atomic uint32_t *lock)
 	 * the kernel hands it on; where it refuses to, those who wait find it free when they give
 	 * up
 	 */
-	if (xs_sys(SYS_futex, lock, FUTEX_UNLOCK_PI_PRIVATE) < 0)
+	if (!xs_sys_begin_last() || xs_sys_always(SYS_futex, lock, FUTEX_UNLOCK_PI_PRIVATE) < 0)
 		atomic_store_explicit(lock, 0, memory_order_release);
+	xs_sys_end();
 }
 
 bool xs_claim_again(_Atomic uint64_t *claim, uint64_t held, uint64_t mine)

@@ -4,9 +4,11 @@
  * library's functions; a system call made by the bare instruction is not seen.
  */
 #include <dlfcn.h>
+#include <linux/kcmp.h>
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/types.h>
 
@@ -60,11 +62,41 @@ static void close_for_good(void)
 
 /*
  * A child of vfork() is another process in our memory: what it does to itself does not change what
- * this one may do.
+ * this one may do. Who has not joined is told by the kernel, unless it may be in a sandbox already
+ * that forbids to ask.
  */
 static bool is_another(void)
 {
-	return xs_joined() && xs_sys(SYS_getpid) != xs_self.pid;
+	long pid = xs_sys(SYS_getpid);
+
+	if (xs_joined())
+		return pid != xs_self.pid;
+	return !xs_sys(SYS_prctl, PR_GET_SECCOMP) &&
+	       !xs_sys(SYS_kcmp, pid, xs_sys(SYS_getppid), KCMP_VM, 0, 0);
+}
+
+/* ---- programs that are started in the sandbox ---- */
+
+/*
+ * They begin with our library, which makes calls. Where a filter may end them for that, nothing
+ * leads them to the run: neither their environment, which system() and others pass on as it is, nor
+ * one that is made for them (exec.c).
+ */
+_Atomic bool xs_starts_untraced;
+__thread int32_t xs_child_starts_untraced __attribute__((tls_model("initial-exec")));
+
+static void start_untraced(bool another, int32_t pid)
+{
+	char *run = getenv(XS_ENV_RUN);
+
+	if (another) {
+		xs_child_starts_untraced = pid;
+		return;
+	}
+	xs_tell_unseen(XS_UNSEEN_SANDBOX_EXEC);
+	atomic_store_explicit(&xs_starts_untraced, true, memory_order_relaxed);
+	if (run)
+		*run = '\0';
 }
 
 /* What may be needed later, and could not be had then. */
@@ -99,17 +131,28 @@ static bool wait_for_others(void)
 	return true;
 }
 
-/* Before the call: what needs system calls is done now or never. Returns what xs_seal was. */
-static uint32_t seal(enum sandbox kind)
-{
-	uint32_t was = atomic_load_explicit(&xs_seal, memory_order_relaxed), now = XS_SEALED;
-	struct xs_entered entered;
+/* What the program is about to do to itself. */
+struct entry {
+	enum sandbox kind; /* of this process */
+	uint32_t was;	   /* xs_seal */
+	bool another;	   /* a child of vfork() does it: nothing changes here */
+	bool may_end_us;   /* it would, in a program that is started there */
+	int32_t pid;	   /* of the child, if its filter lets it ask for that */
+};
 
-	if (kind == SANDBOX_NONE)
-		return was;
-	if (was == XS_UNSEALED) {
+/*
+ * Before the call: what needs system calls is done now or never. A child of fork that has recorded
+ * nothing yet joins, too.
+ */
+static void seal(struct entry *entry)
+{
+	uint32_t now = XS_SEALED;
+	struct xs_entered entered;
+	bool all;
+
+	if (entry->was == XS_UNSEALED) {
 		tell_companion(true);
-		if (xs_joined() && kind == SANDBOX_FILTER) {
+		if (xs_collector_options() && entry->kind == SANDBOX_FILTER) {
 			(void)xs_recording(); /* a thread that is about to trace has its ring */
 			make_tables();
 			xs_enter(&entered);
@@ -120,40 +163,103 @@ static uint32_t seal(enum sandbox kind)
 		xs_sys_forget_parent();
 		atomic_store_explicit(&xs_seal, now, memory_order_seq_cst);
 	}
-	if (!wait_for_others()) /* another thread that seals at the same time waits, too */
+	all = wait_for_others(); /* another thread that seals at the same time waits, too */
+	/* from now on none lets another thread end its call, either (xs_sys_begin_last()) */
+	atomic_store_explicit(&xs_seal_complete, 1, memory_order_seq_cst);
+	if (!all || !wait_for_others())
 		xs_tell_unseen(XS_UNSEEN_LATE);
-	return was;
+}
+
+/* Of a program that is not traced, and that nothing leads to a run, nothing is asked. */
+static bool is_of_no_run(void)
+{
+	const char *run = getenv(XS_ENV_RUN);
+
+	return xs_state() == XS_OFF && !(run && *run);
+}
+
+/* In a sealed process nothing is read that the kernel may refuse: more filters forbid more. */
+static bool may_end_us(const struct sock_fprog *filter)
+{
+	return xs_is_sealed() || (xs_filter_is_there(filter) && xs_filter_may_end_us(filter));
+}
+
+static struct entry enter(enum sandbox kind, const struct sock_fprog *filter)
+{
+	struct entry entry = { .kind = kind };
+
+	if (kind == SANDBOX_NONE || is_of_no_run()) {
+		entry.kind = SANDBOX_NONE;
+		return entry;
+	}
+	entry.another = !xs_is_sealed() && is_another();
+	entry.may_end_us = filter && may_end_us(filter);
+	if (entry.another) {
+		entry.kind = SANDBOX_NONE;
+		if (entry.may_end_us && !xs_filter_may_end(filter, SYS_getpid))
+			entry.pid = (int32_t)xs_sys(SYS_getpid);
+		return entry;
+	}
+	entry.was = atomic_load_explicit(&xs_seal, memory_order_relaxed);
+	seal(&entry);
+	return entry;
 }
 
 /* After it. */
-static void sealed(enum sandbox kind, uint32_t was, bool done)
+static void entered(const struct entry *entry, bool done)
 {
-	if (kind == SANDBOX_NONE || was != XS_UNSEALED)
+	if (done && entry->may_end_us)
+		start_untraced(entry->another, entry->pid);
+	if (entry->kind == SANDBOX_NONE || entry->was != XS_UNSEALED)
 		return;
 	if (!done) {
-		atomic_store_explicit(&xs_seal, was, memory_order_relaxed);
+		atomic_store_explicit(&xs_seal_complete, 0, memory_order_relaxed);
+		atomic_store_explicit(&xs_seal, entry->was, memory_order_relaxed);
 		tell_companion(false);
 		return;
 	}
-	xs_tell_unseen(kind == SANDBOX_STRICT ? XS_UNSEEN_STRICT : XS_UNSEEN_SANDBOX);
+	xs_tell_unseen(entry->kind == SANDBOX_STRICT ? XS_UNSEEN_STRICT : XS_UNSEEN_SANDBOX);
 	/* without the counter a time may need a system call */
-	if (kind == SANDBOX_STRICT || !xs_use_tsc)
+	if (entry->kind == SANDBOX_STRICT || !xs_use_tsc)
 		close_for_good();
 }
 
-static enum sandbox of_prctl(long option, long mode)
+/*
+ * With the dispatch of system calls to user space each call that does not lie in the program's own
+ * code is a SIGSYS: ours too.
+ */
+static struct entry of_prctl(long option, long mode, long filter)
 {
-	if (option != PR_SET_SECCOMP || is_another())
-		return SANDBOX_NONE;
-	return mode == SECCOMP_MODE_STRICT ? SANDBOX_STRICT : SANDBOX_FILTER;
+	enum sandbox kind = SANDBOX_NONE;
+
+	if (option == PR_SET_SYSCALL_USER_DISPATCH && mode != PR_SYS_DISPATCH_OFF)
+		kind = SANDBOX_FILTER;
+	if (option == PR_SET_SECCOMP)
+		kind = mode == SECCOMP_MODE_STRICT ? SANDBOX_STRICT : SANDBOX_FILTER;
+	return enter(kind, option == PR_SET_SECCOMP && mode == SECCOMP_MODE_FILTER
+				   ? (const struct sock_fprog *)filter
+				   : NULL);
 }
 
-static enum sandbox of_seccomp(long operation)
+static struct entry of_seccomp(long operation, long filter)
 {
-	if ((operation != SECCOMP_SET_MODE_STRICT && operation != SECCOMP_SET_MODE_FILTER) ||
-	    is_another())
-		return SANDBOX_NONE;
-	return operation == SECCOMP_SET_MODE_STRICT ? SANDBOX_STRICT : SANDBOX_FILTER;
+	if (operation == SECCOMP_SET_MODE_STRICT)
+		return enter(SANDBOX_STRICT, NULL);
+	if (operation == SECCOMP_SET_MODE_FILTER)
+		return enter(SANDBOX_FILTER, (const struct sock_fprog *)filter);
+	return enter(SANDBOX_NONE, NULL);
+}
+
+/*
+ * Has the kernel done it? A filter with a listener gives its descriptor; without, a number above 0
+ * is a thread that could not be put into the sandbox, and so nobody was.
+ */
+static bool is_done(long number, long operation, long flags, long result)
+{
+	bool listens = number == SYS_seccomp && operation == SECCOMP_SET_MODE_FILTER &&
+		       flags & SECCOMP_FILTER_FLAG_NEW_LISTENER;
+
+	return !result || (listens && result > 0);
 }
 
 /* ---- the time stamp counter ---- */
@@ -177,8 +283,7 @@ EXPORT int prctl(int option, ...)
 	int (*function)(int, unsigned long, unsigned long, unsigned long, unsigned long) =
 		atomic_load_explicit(&slot, memory_order_relaxed);
 	unsigned long argument[4];
-	enum sandbox kind;
-	uint32_t was;
+	struct entry entry;
 	va_list list;
 	int result;
 
@@ -191,10 +296,9 @@ EXPORT int prctl(int option, ...)
 		atomic_store_explicit(&slot, (void *)function, memory_order_relaxed);
 	}
 	of_clock(option, (long)argument[0]);
-	kind = of_prctl(option, (long)argument[0]);
-	was = seal(kind);
+	entry = of_prctl(option, (long)argument[0], (long)argument[1]);
 	result = function(option, argument[0], argument[1], argument[2], argument[3]);
-	sealed(kind, was, !result);
+	entered(&entry, !result);
 	return result;
 }
 
@@ -207,15 +311,14 @@ void xs_syscall_find(void)
 /* Numbers SYS_seccomp and SYS_prctl of syscall(). */
 long xs_syscall_watched(long number, long a, long b, long c, long d, long e, long f)
 {
-	enum sandbox kind = number == SYS_seccomp ? of_seccomp(a) : of_prctl(a, b);
-	uint32_t was = seal(kind);
+	struct entry entry = number == SYS_seccomp ? of_seccomp(a, c) : of_prctl(a, b, c);
 	long result;
 
 	if (number == SYS_prctl)
 		of_clock(a, b);
 	xs_syscall_find();
 	result = xs_real_syscall(number, a, b, c, d, e, f);
-	sealed(kind, was, !result);
+	entered(&entry, is_done(number, a, b, result));
 	return result;
 }
 

@@ -135,6 +135,23 @@ struct xs_counts {
 void xs_counters_read(const struct xs_counters *counters, uint32_t wanted, bool begin,
 		      struct xs_counts *ret);
 
+/* ---- filter.c, sandbox.c, exec.c: programs that are started in a sandbox ---- */
+
+struct sock_fprog;
+/* Can a seccomp filter, which is about to be installed, be read? */
+bool xs_filter_is_there(const struct sock_fprog *program);
+/* Might it end or trap the process that makes a call, or one of those that we make? */
+bool xs_filter_may_end(const struct sock_fprog *program, uint32_t number);
+bool xs_filter_may_end_us(const struct sock_fprog *program);
+/*
+ * Such a filter is in force: a program that this process starts must not be traced, and nothing is
+ * asked of the kernel for it. The second one is the pid of a child of vfork() in this thread, for
+ * which that holds; its filter lets getpid() through.
+ */
+extern _Atomic bool xs_starts_untraced __attribute__((visibility("hidden")));
+extern __thread int32_t xs_child_starts_untraced
+	__attribute__((tls_model("initial-exec"), visibility("hidden")));
+
 /* ---- thread.c ---- */
 
 /* Once, before any thread gets a ring: threads give theirs back when they end. */

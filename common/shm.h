@@ -240,6 +240,7 @@ enum xs_unseen {
 	XS_UNSEEN_CLASS,
 	XS_SEEN_OPENMP, /* the other way round: a runtime of OpenMP's tells us what it does */
 	XS_SEEN_PYTHON, /* likewise, an interpreter of Python's */
+	XS_UNSEEN_SANDBOX_EXEC,
 };
 
 /* Allocations of SYCL (USM) that are in use on a device. */

@@ -26,6 +26,8 @@ enum xs_seal {
 	XS_SEALED_PREPARED, /* the memory of all rings in use was made present before */
 };
 extern _Atomic uint32_t xs_seal __attribute__((visibility("hidden"))); /* enum xs_seal */
+/* 1: and all calls that were made then have ended. Until then the sandbox is not entered. */
+extern _Atomic uint32_t xs_seal_complete __attribute__((visibility("hidden")));
 /*
  * Calls that have begun: of all threads, and of this one. A thread that seals the process waits for
  * the others' (collector/sandbox.c).
@@ -69,6 +71,15 @@ static inline void xs_sys_end(void)
 		return;
 	xs_sys_mine--;
 	atomic_fetch_sub_explicit(&xs_sys_going, 1, memory_order_release);
+}
+
+/*
+ * As xs_sys_begin(), for a call that lets another thread end its own, which the sealing thread
+ * waits for: it may be made for as long.
+ */
+static inline bool xs_sys_begin_last(void)
+{
+	return xs_sys_begin() || !atomic_load_explicit(&xs_seal_complete, memory_order_seq_cst);
 }
 
 /* The thread has left its calls by a jump, or by its end. */

@@ -20,6 +20,8 @@
 
 /* Names and a few rings; with less, threads would find no memory. */
 #define ROOM_WANTED (32ull << 20)
+/* The run's own files, and two for each of some processes. */
+#define FILES_WANTED 64u
 
 uint64_t xs_launcher_began;
 
@@ -28,7 +30,9 @@ static bool usable(const char *dir)
 	struct statvfs fs;
 
 	return dir && dir[0] == '/' && strlen(dir) < PATH_MAX - 64 && !access(dir, W_OK | X_OK) &&
-	       !statvfs(dir, &fs) && (uint64_t)fs.f_bavail * fs.f_frsize >= ROOM_WANTED;
+	       !statvfs(dir, &fs) && (uint64_t)fs.f_bavail * fs.f_frsize >= ROOM_WANTED &&
+	       /* some file systems have no limit, and say 0 */
+	       (!fs.f_files || fs.f_favail >= FILES_WANTED);
 }
 
 static int make_directory(struct xs_launch *launch, const char *output_dir)

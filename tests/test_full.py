@@ -421,13 +421,14 @@ def test_any_system_call_of_ours_may_fail(xstrace, fail_one, which, all_further)
 
 
 @root_only
-def test_next_best_place_of_the_run_directory(xstrace):
-    """No /dev/shm at all: $TMPDIR, and nothing stays there."""
+@pytest.mark.parametrize("options", ["ro", "nr_inodes=4"])
+def test_next_best_place_of_the_run_directory(xstrace, options):
+    """No /dev/shm at all, or no room for files there: $TMPDIR, and nothing stays there."""
     place = xstrace.home / "tmp"
     place.mkdir()
     env = {"TMPDIR": str(place), "XDG_RUNTIME_DIR": "/nonexistent"}
     script = f"echo $XSTRACE_RUN; exec {APPS}/itt_tasks 10"
-    with mounted("/dev/shm", "ro"):
+    with mounted("/dev/shm", options):
         run = xstrace(ITT, "sh", ["-c", script], env=env).check_expected()
         assert run.out.startswith(f"{place}/xstrace-")
         wait_until(lambda: not os.listdir(place))

@@ -199,6 +199,57 @@ def test_a_filter_of_a_child_in_our_memory(xstrace):
     assert not any("seccomp" in line for line in run.said)
 
 
+@pytest.mark.parametrize("how", ["listener", "dispatch"])
+def test_a_sandbox_that_asks_or_dispatches(xstrace, how):
+    """seccomp() gives a descriptor where a listener answers, not 0. With PR_SET_SYSCALL_USER_DISPATCH calls of a library are a SIGSYS."""
+    run = xstrace(f"{ITT} --ring-size 256K", "itt_sealing", [how], timeout=30)
+    if run.out == "no dispatch\n":
+        pytest.skip("this kernel has no dispatch of system calls")
+    assert (run.status, run.out, run.err) == (0, "sealed\n", "")
+    assert [task.name.split()[0] for task in run.trace.tasks] == 10 * ["sealing::before"] + 100 * ["sealing::within"]
+    assert any("sandbox (seccomp" in line for line in run.said)
+
+
+def test_a_forked_child_that_seals_itself_before_it_traces(xstrace):
+    """It joins before that: afterwards it could not."""
+    run = xstrace(f"{ITT} --ring-size 256K", "itt_sealing", ["fork"])
+    assert (run.status, run.out, run.err) == (0, "sealed\n", "")
+    assert [len(trace.tasks) for trace in run.traces] == [100]
+
+
+def test_threads_that_seal_at_once(xstrace):
+    """None of them waits for a thread that waits for a lock which nobody hands on any more (a second)."""
+    for _ in range(4):  # a busy machine may take as long
+        run = xstrace(f"{ITT} --ring-size 256K", "itt_sealing", ["together"])
+        assert (run.status, run.err) == (0, "")
+        if run.out == "sealed\n":
+            break
+    assert run.out == "sealed\n"
+
+
+@pytest.mark.parametrize("how", ["exec", "fork", "system", "spawn", "vfork"])
+@pytest.mark.parametrize("action", ["kill", "trap", "errno"])
+def test_a_program_that_is_started_in_a_sandbox(xstrace, action, how):
+    """What would end it for a call of ours is not led to the run; a child of vfork() changes nothing for its parent."""
+    run = xstrace(f"{ITT} --ring-size 256K", "itt_sealing", [action, how])
+    assert (run.status, run.out, run.err) == (0, "ran\n", "")
+    tasks = [task.name.split()[0] for trace in run.traces for task in trace.tasks]
+    assert tasks == 10 * ["sealing::before"] + (0 if how == "exec" else 10) * ["sealing::after"]
+    assert any("starts in its sandbox" in line for line in run.said) == (action != "errno")
+
+
+def test_list_of_system_calls(xstrace):
+    """A filter is asked about all that the library calls."""
+    asked = set(re.findall(r"\bSYS_(\w+),", (ROOT / "collector/filter.c").read_text()))
+    called = set()
+    for path in [*(ROOT / "collector").glob("*.[ch]"), *(ROOT / "common").glob("*.[ch]"), *(ROOT / "itt_collector").glob("*.[ch]")]:
+        called.update(re.findall(r"xs_sys(?:_always)?\(\s*SYS_(\w+)", path.read_text()))
+    # --cpu-metrics, --stacks-on-crash; what the launcher alone calls; where there is no filter yet
+    others = {"perf_event_open", "sigaltstack", "unlinkat", "kcmp"}
+    assert called - asked == others
+    assert not asked - called
+
+
 @pytest.mark.parametrize("how", ["clock", "clocksys"])
 def test_a_program_that_forbids_itself_the_clock(xstrace, how):
     """PR_SET_TSC: reading the time stamp counter is a SIGSEGV then, and so is clock_gettime()."""

@@ -276,6 +276,26 @@ def test_recover_writes_into_nothing_but_its_own_trace(xstrace, spoil, compress)
     check_recovered(run)
 
 
+@pytest.mark.parametrize("spoil", ["cut", "noise", "pipe", "link"])
+def test_recover_says_which_file_of_a_process_it_cannot_use(xstrace, spoil):
+    """Beside it lies what the drain process has kept of that process. Its trace stays as it was written; other processes' are completed."""
+    run, trace = killed_run(xstrace)
+    path, before = run.dir, trace.read_bytes()
+    (file,) = Path(path).glob("p*")
+    if spoil == "cut":
+        os.truncate(file, 100)
+    elif spoil == "noise":
+        with file.open("r+b") as stream:
+            stream.write(os.urandom(65536))
+    else:
+        file.unlink()
+        {"pipe": os.mkfifo, "link": lambda to: os.symlink(trace, to)}[spoil](file)
+    line = refusal("--recover", path)
+    assert path in line and file.name in line and "what was in it is lost" in line
+    assert trace.read_bytes() == before and not os.path.exists(path)
+    trace.unlink()  # it has no end
+
+
 NAMER = r"""
 /* Finds the name of its trace in whatever it can write, and puts another name there. */
 #define _GNU_SOURCE

@@ -103,11 +103,87 @@ static void long_calls(void)
 	close_all();
 }
 
+/* Of each slice: it lies in this test's life. */
+static void check_slices(const struct trace *trace, size_t count, const char *what)
+{
+	CHECK(trace->count == count, "%s: %zu slices of %zu", what, trace->count, count);
+	for (size_t i = 0; i < trace->count; i++)
+		CHECK(trace->slices[i].end >= trace->slices[i].start &&
+			      trace->slices[i].end - trace->slices[i].start < 60u * 1000000000u,
+		      "%s: %s lasts %" PRIu64 " ns", what, trace->slices[i].name,
+		      trace->slices[i].end - trace->slices[i].start);
+}
+
+/* What is said to have been before the run began: a task's end, a record of another kind. */
+static void a_record_from_before_the_run(void)
+{
+	static const uint8_t kinds[] = { XS_END, XS_INSTANT };
+
+	for (size_t i = 0; i < 2 * sizeof(kinds); i++) {
+		struct xs_args_record args = { .length = 0 };
+		struct xs_process *process;
+		struct xs_ring *ring;
+		struct trace trace;
+
+		open_all(&logging, 1);
+		ring = rundir_ring(file, 0);
+		put_thread(&dir, ring, 77, "t");
+		put_begin(&dir, ring, tick(), task("x"));
+		args.event.name = domain;
+		put(ring, kinds[i / 2], XS_SOURCE_ITT, i % 2, &args.event,
+		    kinds[i / 2] == XS_END ? sizeof(args.event) : sizeof(args));
+		process = adopt();
+		look(process);
+		CHECK(process->corrupt == 1, "variant %zu: %" PRIu64 " corrupt records", i,
+		      (uint64_t)process->corrupt);
+		finish(process);
+		trace = load();
+		check_slices(&trace, 1, "a task that is open at the end");
+		drop(&trace);
+		close_all();
+	}
+}
+
+/* A pause of the process, and a call that it is in, at times that cannot be. */
+static void told_times(void)
+{
+	static const uint64_t whens[] = { 0, 1, FAR, UINT64_MAX - 1 };
+
+	for (size_t i = 0; i < 2 * sizeof(whens) / sizeof(whens[0]); i++) {
+		struct xs_process *process;
+		struct xs_ring *ring;
+		struct trace trace;
+
+		open_all(&logging, 1);
+		ring = rundir_ring(file, 0);
+		put_thread(&dir, ring, 77, "t");
+		put_begin(&dir, ring, tick(), task("x"));
+		if (i % 2) {
+			xs_pauses_begin(&file->pauses, whens[i / 2]);
+			atomic_store(&file->pauses.last[0].to, tick());
+			put_begin(&dir, ring, tick(), task("y"));
+			put_end(&dir, ring, tick(), domain);
+		} else {
+			atomic_store(&ring->call_tick, whens[i / 2]);
+			atomic_store(&ring->call, 1);
+		}
+		process = adopt();
+		look(process);
+		finish(process);
+		trace = load();
+		check_slices(&trace, 1 + i % 2, i % 2 ? "a pause" : "a call");
+		drop(&trace);
+		close_all();
+	}
+}
+
 int main(int argc, char **argv)
 {
 	(void)argc;
 	tap_main(argv);
 	tap_run("a record from the future", a_record_from_the_future);
 	tap_run("calls that take years", long_calls);
+	tap_run("a record from before the run", a_record_from_before_the_run);
+	tap_run("times that are told beside records", told_times);
 	return tap_done();
 }

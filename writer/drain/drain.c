@@ -419,7 +419,7 @@ int xs_drain(const char *dir, int channel)
 	tell_not_asked(&loop);
 	tell_no_openmp(&loop);
 	tell_no_python(&loop);
-	if (loop.run.recovering && !loop.run.wrote_something)
+	if (loop.run.recovering && !loop.run.wrote_something && !loop.spoilt)
 		xs_tell("[INFO] --recover %s: nothing was left to be written\n", loop.run.dir);
 	xs_backlog_close(&loop.run);
 	free(loop.run.live);
@@ -434,5 +434,5 @@ int xs_drain(const char *dir, int channel)
 	xs_texts_fini(&loop.run);
 	xs_timeline_fini(&loop.run.clock);
 	xs_timeline_fini(&loop.run.raw);
-	return 0;
+	return loop.spoilt ? -ECANCELED : 0; /* it has been said what is wrong */
 }

@@ -2,7 +2,9 @@
  * Processes that join, what the launcher says of them, and what their rings hold.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "adopt.h"
 #include "channel.h"
@@ -11,6 +13,7 @@
 #include "loop.h"
 #include "processes.h"
 #include "run_open.h"
+#include "text.h"
 
 /*
  * how long the drain process waits for a process in the middle of joining, which may be stopped
@@ -137,6 +140,24 @@ static void find_images(const struct xs_loop *loop, struct xs_process *process)
 	}
 }
 
+/*
+ * A file that --recover can make nothing of. That of a process which was killed while it joined had
+ * not been met by the drain process that died.
+ */
+static void tell_spoilt(struct xs_loop *loop, const struct found *found, const char *name)
+{
+	char kept[XS_NAME_MAX];
+
+	xs_kept_name(kept, found->pid, found->serial, 0);
+	if (faccessat(loop->run.directory, kept, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+		return;
+	loop->spoilt = true;
+	xs_tell("[WARNING] --recover %s: %s is not the file that process %d made; what was in it "
+		"is "
+		"lost, and its trace ends where it was written\n",
+		loop->run.dir, name, found->pid);
+}
+
 static void meet(struct look *look, const struct found *found)
 {
 	struct xs_loop *loop = look->loop;
@@ -146,9 +167,14 @@ static void meet(struct look *look, const struct found *found)
 	xs_process_file_name(name, found->pid, found->serial, 0);
 	process = xs_process_adopt(&loop->run, name);
 	if (!process) {
-		look->blind |= errno == EMFILE || errno == ENFILE || errno == ENOMEM;
-		look->unready |= errno == EAGAIN;
-		look->again |= errno == EAGAIN && about_to_join(loop, found->pid);
+		bool blind = errno == EMFILE || errno == ENFILE || errno == ENOMEM,
+		     unready = errno == EAGAIN;
+
+		if (loop->run.recovering && !blind)
+			tell_spoilt(loop, found, name);
+		look->blind |= blind;
+		look->unready |= unready;
+		look->again |= unready && about_to_join(loop, found->pid);
 		return;
 	}
 	xs_demand_met(process);

@@ -152,7 +152,8 @@ static void finish_track(struct xs_track *track, uint64_t end)
 	uint64_t call_tick = atomic_load_explicit(&track->ring->call_tick, memory_order_relaxed);
 	uint64_t start = xs_process_ns(process, call_tick), call_end = end, off;
 
-	if (atomic_load_explicit(&track->ring->state, memory_order_relaxed) != XS_RING_LIVE)
+	if (atomic_load_explicit(&track->ring->state, memory_order_relaxed) != XS_RING_LIVE ||
+	    call_tick < process->run->clock.segments[0].tick || call_tick > track->latest)
 		call = 0;
 	/* a dump: that call began when the history had been read already */
 	if (process->run->flight && start >= process->run->dump->to)
@@ -163,7 +164,7 @@ static void finish_track(struct xs_track *track, uint64_t end)
 	if (call && track->thread < process->thread_count)
 		process->threads[track->thread].call = call;
 	off = xs_process_paused_after(process, call_tick);
-	if (off != UINT64_MAX)
+	if (off < track->latest)
 		call_end = xs_process_ns(process, off);
 	if (call)
 		show_in_call(track, call, start, call_end > start ? call_end : start);

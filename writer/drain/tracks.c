@@ -35,8 +35,32 @@ static __attribute__((noinline, cold)) bool look_closely(struct xs_track *track,
 	return true;
 }
 
+static inline bool is_task(const struct xs_event *event)
+{
+	return event->kind == XS_BEGIN || event->kind == XS_END;
+}
+
+/* Padding, and what is told of kernels and devices, may have no time. */
+static bool may_have_no_time(uint32_t kind)
+{
+	return kind == XS_PAD || kind == XS_LOST_ENDS || kind == XS_KERNEL ||
+	       kind == XS_KERNEL_PLACE || kind == XS_DEVICE_USED || kind == XS_METRICS ||
+	       kind == XS_COUNTED || kind == XS_STALLED || kind == XS_SAMPLE;
+}
+
+/* Nothing happens before the run begins. */
+static inline bool is_too_early(const struct xs_track *track, const struct xs_event *event)
+{
+	return __builtin_expect(event->tick < track->process->run->clock.segments[0].tick, 0) &&
+	       !may_have_no_time(event->kind);
+}
+
 static inline void dispatch(struct xs_track *track, const struct xs_event *event, uint32_t size)
 {
+	if (is_too_early(track, event)) {
+		track->process->corrupt++;
+		return;
+	}
 	if (__builtin_expect(event->tick >= track->look_at, 0) && !look_closely(track, event->tick))
 		return;
 	xs_record_read(track, event, size);
@@ -57,11 +81,6 @@ static inline uint32_t read_tasks(struct xs_track *track, const unsigned char *d
 	if (__builtin_expect(tick - stretch->from >= stretch->length, 0))
 		*stretch = xs_timeline_stretch(&track->process->run->clock, tick);
 	return xs_tasks_read(track, data, length, stretch);
-}
-
-static inline bool is_task(const struct xs_event *event)
-{
-	return event->kind == XS_BEGIN || event->kind == XS_END;
 }
 
 void xs_track_records(struct xs_track *track, const unsigned char *data, uint32_t length)

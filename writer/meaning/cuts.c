@@ -59,6 +59,8 @@ static void close_at_pause(struct xs_track *track, unsigned list, uint64_t from)
 	bool after = list == XS_PAUSES_OF_HOST && track->last_ns == track->call_end;
 	uint64_t end = xs_process_ns(track->process, from);
 
+	if (end > track->process->horizon) /* no pause begins later than now */
+		end = track->last_ns;
 	xs_track_close(track, UINT32_MAX, end > track->last_ns || after ? end : track->last_ns);
 }
 

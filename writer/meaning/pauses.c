@@ -22,6 +22,19 @@ uint32_t xs_pause_count(const struct xs_process *process, unsigned list)
 	return atomic_load_explicit(&pauses_of(process, list)->count, memory_order_acquire);
 }
 
+/*
+ * When a pause begins or ends. A process lists its own where others may write: none lies before the
+ * run.
+ */
+static uint64_t tick_of(const struct xs_process *process, const _Atomic uint64_t *place)
+{
+	/* pairs with the release of a pause's end */
+	uint64_t tick = atomic_load_explicit(place, memory_order_acquire);
+	uint64_t first = process->run->clock.segments[0].tick;
+
+	return tick < first ? first : tick;
+}
+
 /* The first one of the list that the track is not past; *ret_from UINT64_MAX: there is none. */
 static void next_pause(struct xs_track *track, unsigned list, uint64_t *ret_from, uint64_t *ret_to)
 {
@@ -34,8 +47,8 @@ static void next_pause(struct xs_track *track, unsigned list, uint64_t *ret_from
 	if (count - track->cuts[list] > XS_PAUSES)
 		track->cuts[list] = count - XS_PAUSES; /* older ones are forgotten */
 	at = track->cuts[list] % XS_PAUSES;
-	*ret_to = atomic_load_explicit(&pauses->last[at].to, memory_order_acquire);
-	*ret_from = atomic_load_explicit(&pauses->last[at].from, memory_order_relaxed);
+	*ret_to = tick_of(track->process, &pauses->last[at].to);
+	*ret_from = tick_of(track->process, &pauses->last[at].from);
 }
 
 unsigned xs_pause_first(struct xs_track *track, uint64_t *ret_from, uint64_t *ret_to)
@@ -68,11 +81,9 @@ uint64_t xs_process_paused_after(const struct xs_process *process, uint64_t tick
 		uint32_t count = xs_pause_count(process, list);
 
 		for (uint32_t i = 0; i < count && i < XS_PAUSES; i++) {
-			uint64_t from =
-				atomic_load_explicit(&pauses->last[i].from, memory_order_relaxed);
+			uint64_t from = tick_of(process, &pauses->last[i].from);
 
-			if (from < first &&
-			    atomic_load_explicit(&pauses->last[i].to, memory_order_relaxed) > tick)
+			if (from < first && tick_of(process, &pauses->last[i].to) > tick)
 				first = from;
 		}
 	}
@@ -87,10 +98,8 @@ bool xs_process_was_paused(const struct xs_process *process, uint64_t ns)
 
 		for (uint32_t n = 1; n <= count && n <= XS_PAUSES; n++) {
 			uint32_t at = (count - n) % XS_PAUSES;
-			uint64_t from = atomic_load_explicit(&pauses->last[at].from,
-							     memory_order_relaxed),
-				 to = atomic_load_explicit(&pauses->last[at].to,
-							   memory_order_relaxed);
+			uint64_t from = tick_of(process, &pauses->last[at].from),
+				 to = tick_of(process, &pauses->last[at].to);
 
 			if (to != UINT64_MAX && xs_process_ns(process, to) <= ns)
 				break; /* those before ended before */
