@@ -84,7 +84,8 @@ static uint64_t put_many(struct xs_lanes *lanes, uint64_t from, uint32_t many)
 	return from;
 }
 
-/* A lane remembers so many, and forgets the older half: of one that lasts longer, the end counts. */
+/* A lane remembers so many, and forgets the older half: of one that lasts longer, the end counts.
+ */
 static void forgotten(void)
 {
 	struct xs_lanes lanes = { .count = 0 };
