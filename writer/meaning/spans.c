@@ -365,36 +365,35 @@ void xs_spans_read(struct xs_track *track, const struct xs_task_record *record, 
 		add_in_time(process, half);
 }
 
-/* The one of this key that is open at `tick`; NULL: none. */
-static struct keyed *open_at(const struct xs_keyed *keyed, const struct key *key, uint64_t tick)
+/* The one of this key that is open at `tick`, which is `ns`; NULL: none. */
+static struct keyed *open_at(const struct xs_keyed *keyed, struct key key, uint64_t tick,
+			     uint64_t ns)
 {
-	struct keyed *begin = partner(&keyed->waiting, key, 0), *end;
-	struct key first = *key;
+	struct keyed *begin, *end, *latest;
 
-	if (begin) {
-		end = partner(&keyed->waiting, &begin->key, 0);
-		if (begin->tick <= tick && (!end || end->tick > tick))
-			return begin;
-	}
-	begin = partner(&keyed->tree, key, 0);
-	if (!begin)
-		return NULL;
-	first.is_end = false;
-	first.start = begin->key.start;
-	end = partner(&keyed->waiting, &first, 0);
-	return end && end->tick <= tick ? NULL : begin;
+	key.start = ns;
+	begin = partner(&keyed->waiting, &key, 0);
+	end = begin ? partner(&keyed->waiting, &begin->key, 0) : NULL;
+	if (begin && (!end || end->tick > tick))
+		return begin;
+	key.start = UINT64_MAX;
+	latest = partner(&keyed->tree, &key, 0);
+	if (!latest && !begin) /* by a clock of the application's it may begin at any time */
+		latest = partner(&keyed->waiting, &key, 0);
+	end = latest ? partner(&keyed->waiting, &latest->key, 0) : NULL;
+	return latest && latest->tick <= tick && (!end || end->tick > tick) ? latest : NULL;
 }
 
 struct xs_open *xs_spans_find(struct xs_process *process, const struct xs_event *event,
 			      const struct xs_id *id)
 {
+	uint64_t ns = xs_process_ns(process, event->tick);
+
 	for (uint8_t span = 0; process->keyed && span < XS_SPAN_COUNT; span++) {
-		const struct key key = { .is_end = true,
-					 .span = span,
-					 .scope = event->name,
-					 .id = *id,
-					 .start = UINT64_MAX };
-		struct keyed *found = open_at(process->keyed, &key, event->tick);
+		const struct key key = {
+			.is_end = true, .span = span, .scope = event->name, .id = *id
+		};
+		struct keyed *found = open_at(process->keyed, key, event->tick, ns);
 
 		if (found)
 			return &found->task;
