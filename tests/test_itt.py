@@ -132,6 +132,17 @@ for i in range(3):
     assert trace.other["lost"] == 0 and "unmatched_ends" not in trace.other
 
 
+@pytest.mark.parametrize("count", [50, 3000])
+@pytest.mark.parametrize("kind", ["overlapped", "region", "frame"])
+def test_spans_that_threads_hand_to_each_other(xstrace, kind, count):
+    """All have one id. Rings are read one after the other, but what belongs together is found by its time."""
+    run = xstrace(ITT, "itt_handed", [kind, count])
+    spans = sorted((s for s in run.trace.slices), key=lambda s: s.start)
+    assert [s.args for s in spans] == [{"number": [i]} for i in range(count)]
+    assert all(one.end <= next.start for one, next in zip(spans, spans[1:]))
+    assert "unmatched_ends" not in run.trace.other and run.trace.other["lost"] == 0
+
+
 def test_plugins_with_an_ittnotify_of_their_own(xstrace):
     run = xstrace(ITT, "itt_plugin_host", [APPS / "itt_plugin.so"])
     assert run.status == 0 and "unloaded: yes\n" in run.out

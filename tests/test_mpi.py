@@ -175,6 +175,19 @@ def test_lanes_of_requests(xstrace, mpi_app):
         assert {trace.names("thread_name")[s.track] for s in last} == {"MPI requests"}
 
 
+@pytest.mark.parametrize("many", [50, 1000])
+def test_requests_that_threads_hand_to_each_other(xstrace, mpi_app, many):
+    """They have one handle. Rings are read one after the other, but what belongs together is found by its time."""
+    job = Ranks(xstrace, MPI, mpi_app("mpi_handed"), [many], ranks=1)
+    if job.run.status == 77:
+        pytest.skip("no MPI_THREAD_MULTIPLE")
+    assert job.run.status == 0, job.run.err
+    requests = sorted((s for s in job.traces[0].slices if s.cat == "mpi_request"), key=lambda s: s.start)
+    assert [s.args["tag"] for s in requests] == list(range(many))
+    assert all(one.end <= next.start for one, next in zip(requests, requests[1:]))
+    assert "open_requests" not in job.traces[0].other
+
+
 def test_more_requests_than_are_kept(xstrace, mpi_app):
     """Those beyond the bound are counted; the others are complete, and all that come later are shown."""
     many, kept = 70000, 65536

@@ -42,7 +42,7 @@ static void at_random(enum xs_fit fit, unsigned long long seed, uint32_t span)
 		if (!CHECK(at == first, "%u to %u is on lane %u, and the first that fits is %u",
 			   (unsigned)start, (unsigned)end, at, first))
 			break;
-		put[at][filled[at]++] = (struct xs_interval){ start, end };
+		put[at][filled[at]++] = (struct xs_interval){ .start = start, .end = end };
 	}
 	CHECK(lanes.count > 1, "%u lanes", lanes.count);
 	xs_lanes_fini(&lanes);
@@ -60,11 +60,52 @@ static void nesting(void)
 		at_random(XS_FIT_NESTING, round, 2 + round * 10);
 }
 
+/* Of a thread that was not running for a while, beside thousands of others' in that time. */
+static void long_ago(void)
+{
+	enum { MANY = 3000 };
+	struct xs_lanes lanes = { .count = 0 };
+	const struct xs_lane *lane = xs_lanes_take(&lanes, 10, 10 + 10 * MANY, XS_FIT_NESTING);
+
+	for (uint64_t i = 2; i < MANY; i++) {
+		lane = xs_lanes_take(&lanes, 10 * i, 10 * i + 5, XS_FIT_NESTING);
+		if (i < 1000 && !CHECK(lane == &lanes.lane[0], "one inside is on another lane"))
+			break;
+	}
+	lane = xs_lanes_take(&lanes, 10 * MANY, 20 + 10 * MANY, XS_FIT_NESTING);
+	CHECK(lane != &lanes.lane[0], "one crosses what began %d intervals ago", MANY);
+	xs_lanes_fini(&lanes);
+}
+
+static uint64_t put_many(struct xs_lanes *lanes, uint64_t from, uint32_t many)
+{
+	for (; many--; from += 2)
+		(void)xs_lanes_take(lanes, from, from + 1, XS_FIT_NESTING);
+	return from;
+}
+
+/* A lane remembers so many, and forgets the older half: of one that lasts longer, the end counts.
+ */
+static void forgotten(void)
+{
+	struct xs_lanes lanes = { .count = 0 };
+	uint64_t begin = put_many(&lanes, 2, 3900), end = begin + 100000;
+
+	(void)xs_lanes_take(&lanes, begin, end, XS_FIT_NESTING);
+	(void)put_many(&lanes, begin, 500);
+	(void)put_many(&lanes, end, 5000);
+	CHECK(xs_lanes_take(&lanes, end - 1, end + 1, XS_FIT_NESTING) != &lanes.lane[0],
+	      "one crosses what is forgotten");
+	xs_lanes_fini(&lanes);
+}
+
 int main(int argc, char **argv)
 {
 	(void)argc;
 	tap_main(argv);
 	tap_run("apart", apart);
 	tap_run("nesting", nesting);
+	tap_run("long ago", long_ago);
+	tap_run("forgotten", forgotten);
 	return tap_done();
 }

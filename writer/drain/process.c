@@ -23,7 +23,6 @@
 #include "extras.h"
 #include "faults.h"
 #include "flight.h"
-#include "itt.h"
 #include "mpi_records.h"
 #include "names.h"
 #include "order.h"
@@ -32,6 +31,7 @@
 #include "processes.h"
 #include "sink.h"
 #include "sinks_open.h"
+#include "spans.h"
 #include "text.h"
 #include "threads.h"
 #include "title.h"
@@ -109,13 +109,14 @@ uint64_t xs_process_read(struct xs_process *process, bool all)
 	uint64_t read;
 
 	xs_title_look(process);
+	process->pass_tick = xs_tick(process->run->use_tsc);
 	/* first: the calls that a full buffer's records belong to are in the rings that are there
 	 * now */
 	xs_cuda_look(process);
 	xs_process_find_tracks(process);
 	read = read_tracks(process, all);
 	if (all || !xs_process_is_behind(process)) {
-		xs_itt_pass(process);
+		xs_spans_pass(process);
 		xs_mpi_pass(process);
 	}
 	if (process->awaits_event && xs_cuda_is_there(process))
@@ -221,7 +222,7 @@ static void finish_tracks(struct xs_process *process)
 		now = process->last_ns;
 	for (uint32_t i = 0; i < process->track_count; i++)
 		finish_track(process->tracks[i], now);
-	xs_itt_finish(process, now);
+	xs_spans_finish(process, now);
 	xs_mpi_finish(process, now);
 	process->lost += atomic_load(&process->file->lost_no_ring);
 	process->open_commands = open_commands(process);
@@ -451,7 +452,7 @@ static void forget_open(struct xs_process *process)
 		while (track->depth)
 			xs_extra_drop(process, &track->open[--track->depth]);
 	}
-	xs_itt_finish(process, 0);
+	xs_spans_finish(process, 0);
 	xs_mpi_finish(process, 0);
 }
 

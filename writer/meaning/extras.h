@@ -4,6 +4,7 @@
 #ifndef XS_EXTRAS_H
 #define XS_EXTRAS_H
 
+#include <stdbool.h>
 #include <string.h>
 
 #include "cpu_events.h"
@@ -51,6 +52,11 @@ struct xs_extra {
 	struct xs_own_time began;
 	struct xs_counted counted; /* up to its begin; once it has ended: by it */
 };
+
+static inline bool xs_id_is_null(const struct xs_id *id)
+{
+	return !(id->word[0] | id->word[1] | id->word[2]);
+}
 
 /* The id of one span, which nobody else has; self: as in struct xs_extra. */
 static inline struct xs_id xs_id_of_self(uint64_t self)

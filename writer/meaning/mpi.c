@@ -17,7 +17,8 @@
 #include "tree.h"
 
 #define REQUESTS_MAX 65536u
-#define STARTED_MAX  64u /* requests that one call starts, whose numbers are shown */
+#define DONE_MAX     16384u /* completions that wait for what is still to be read */
+#define STARTED_MAX  64u    /* requests that one call starts, whose numbers are shown */
 
 enum {
 	STARTED,
@@ -54,8 +55,17 @@ struct xs_mpi_started {
 	uint64_t number[STARTED_MAX];
 };
 
+/* A completion that waits until all starts are read that were written before it. */
+struct done {
+	struct xs_mpi_request_record record;
+	uint64_t ns, serial;
+	uint32_t tid;
+};
+
 struct xs_requests {
 	struct xs_tree tree;
+	struct done *done;
+	uint32_t done_count;
 	struct request *spare;
 	struct xs_earlies ends;
 	uint64_t number, serial; /* given out so far */
@@ -116,28 +126,23 @@ static void drop_end(struct xs_process *process, struct xs_early *early)
 	drop(process, end);
 }
 
-void xs_mpi_pass(struct xs_process *process)
+static struct xs_requests *requests_of(struct xs_process *process)
 {
-	struct xs_early *early;
-
-	if (!process->requests)
-		return;
-	process->requests->ends.pass++;
-	while ((early = xs_early_next(&process->requests->ends)))
-		drop_end(process, early);
+	if (process->requests)
+		return process->requests;
+	process->requests = calloc(1, sizeof(*process->requests));
+	if (process->requests)
+		process->requests->tree.compare = compare;
+	return process->requests;
 }
 
 static struct request *new_request(struct xs_process *process, uint64_t handle)
 {
-	struct xs_requests *requests = process->requests;
+	struct xs_requests *requests = requests_of(process);
 	struct request *request;
 
-	if (!requests) {
-		requests = process->requests = calloc(1, sizeof(*requests));
-		if (!requests)
-			return NULL;
-		requests->tree.compare = compare;
-	}
+	if (!requests)
+		return NULL;
 	if (requests->tree.count >= REQUESTS_MAX) {
 		process->omitted[XS_OMIT_REQUESTS]++;
 		if (!requests->ends.oldest)
@@ -262,6 +267,95 @@ static void open_request(struct xs_process *process, struct request *request)
 	drop(process, end);
 }
 
+static void complete_now(struct xs_process *process, const struct done *done)
+{
+	struct request *begin = find_open(process, done->record.request, done->ns), end, *request;
+
+	/* a completion needs no room of its own: it makes some */
+	request = begin ? &end : new_request(process, done->record.request);
+	if (!request)
+		return;
+	request->kind = END;
+	request->start = done->ns;
+	request->tid = done->tid;
+	request->bytes = done->record.bytes;
+	request->peer = done->record.peer;
+	request->tag = done->record.tag;
+	request->cancelled = done->record.cancelled;
+	if (begin) {
+		take_out(process, begin);
+		complete(begin, request);
+		show(process, begin, done->ns, false);
+	} else {
+		put_in(process, request);
+		xs_early_add(&process->requests->ends, &request->early);
+	}
+}
+
+static int by_time(const void *x, const void *y)
+{
+	const struct done *a = x, *b = y;
+	int difference = order(a->record.event.tick, b->record.event.tick);
+
+	return difference ? difference : order(a->serial, b->serial);
+}
+
+/* Those that wait and were written by then. */
+static void settle(struct xs_process *process, uint64_t until)
+{
+	struct xs_requests *requests = process->requests;
+	uint32_t settled = 0;
+
+	if (!requests->done_count)
+		return;
+	qsort(requests->done, requests->done_count, sizeof(*requests->done), by_time);
+	while (settled < requests->done_count && requests->done[settled].record.event.tick <= until)
+		complete_now(process, &requests->done[settled++]);
+	requests->done_count -= settled;
+	memmove(requests->done, requests->done + settled,
+		requests->done_count * sizeof(*requests->done));
+}
+
+/* As spans are (spans.c): threads complete what others have started, and handles come again. */
+static void complete_in_time(struct xs_process *process, struct done *done)
+{
+	struct xs_requests *requests = requests_of(process);
+
+	if (requests && !requests->done)
+		requests->done = malloc(DONE_MAX * sizeof(*requests->done));
+	if (!requests || !requests->done ||
+	    (process->track_count == 1 && done->record.event.tick <= process->pass_tick &&
+	     !requests->done_count)) {
+		complete_now(process, done);
+		return;
+	}
+	done->serial = ++requests->serial;
+	requests->done[requests->done_count++] = *done;
+	if (requests->done_count < DONE_MAX)
+		return;
+	qsort(requests->done, DONE_MAX, sizeof(*requests->done), by_time);
+	settle(process, requests->done[DONE_MAX / 2].record.event.tick);
+}
+
+/* Where no more requests can be open, those that are complete end at once. */
+static void make_place(struct xs_process *process)
+{
+	if (process->requests && process->requests->tree.count >= REQUESTS_MAX)
+		settle(process, UINT64_MAX);
+}
+
+void xs_mpi_pass(struct xs_process *process)
+{
+	struct xs_early *early;
+
+	if (!process->requests)
+		return;
+	settle(process, process->pass_tick);
+	process->requests->ends.pass++;
+	while ((early = xs_early_next(&process->requests->ends)))
+		drop_end(process, early);
+}
+
 /* What the requests are that a function makes, from its name: looked up once. */
 enum { ROLE_KNOWN = 1, ROLE_RECEIVES = 2, ROLE_TRANSFERS = 4, ROLE_PERSISTENT = 8 };
 
@@ -290,10 +384,12 @@ static uint64_t made(struct xs_track *track, uint32_t words, const uint64_t *wor
 		     uint64_t start)
 {
 	struct xs_process *process = track->process;
-	struct request *request = new_request(process, word[XS_MPI_REQUEST]), *old;
+	struct request *request, *old;
 	uint8_t role = role_of(process, name);
 	uint64_t number;
 
+	make_place(process);
+	request = new_request(process, word[XS_MPI_REQUEST]);
 	if (!request)
 		return 0;
 	request->start = start;
@@ -339,11 +435,13 @@ static void read_request(struct xs_track *track, const struct xs_mpi_request_rec
 			 uint64_t ns)
 {
 	struct xs_process *process = track->process;
-	struct request *begin, *request, end;
+	struct done done = { .record = *record, .ns = ns, .tid = track->tid };
+	struct request *begin, *request;
 
 	if (record->event.kind == XS_MPI_START) {
 		uint64_t serial;
 
+		make_place(process);
 		begin = find_persistent(process, record->request);
 		request = begin ? new_request(process, record->request) : NULL;
 		if (!request)
@@ -358,32 +456,15 @@ static void read_request(struct xs_track *track, const struct xs_mpi_request_rec
 		open_request(process, request);
 		return;
 	}
-	begin = find_open(process, record->request, ns);
-	/* a completion needs no room of its own: it makes some */
-	request = begin ? &end : new_request(process, record->request);
-	if (!request)
-		return;
-	request->kind = END;
-	request->start = ns;
-	request->tid = track->tid;
-	request->bytes = record->bytes;
-	request->peer = record->peer;
-	request->tag = record->tag;
-	request->cancelled = record->cancelled;
-	if (begin) {
-		take_out(process, begin);
-		complete(begin, request);
-		show(process, begin, ns, false);
-	} else {
-		put_in(process, request);
-		xs_early_add(&process->requests->ends, &request->early);
-	}
+	complete_in_time(process, &done);
 }
 
 void xs_mpi_finish(struct xs_process *process, uint64_t end)
 {
 	struct xs_requests *requests = process->requests;
 
+	if (requests)
+		settle(process, UINT64_MAX);
 	while (requests && requests->tree.root) {
 		struct request *request = request_of(requests->tree.root);
 
@@ -401,6 +482,8 @@ void xs_mpi_finish(struct xs_process *process, uint64_t end)
 		requests->spare = request->next;
 		free(request);
 	}
+	if (requests)
+		free(requests->done);
 	free(requests);
 	process->requests = NULL;
 }

@@ -21,6 +21,7 @@
 #include "own_clock.h"
 #include "records.h"
 #include "sink.h"
+#include "spans.h"
 #include "threads.h"
 
 /* ---- threads and tasks ---- */
@@ -42,7 +43,7 @@ static void read_thread(struct xs_track *track, const struct xs_event *event, ui
 	}
 	/* the same thread again has a new name; its tasks go on */
 	if (tid != track->tid || (track->thread == UINT32_MAX && !track->omitted)) {
-		xs_itt_release(track);
+		xs_spans_release(track);
 		xs_track_close(track, UINT32_MAX, xs_process_ns(process, event->tick));
 		xs_calls_finish(track, xs_process_ns(process, event->tick));
 		XS_TELL_SINKS(process, leave, track, xs_process_ns(process, event->tick));

@@ -148,7 +148,9 @@ struct xs_process {
 	/* the file that --recover completes, which a sink has open; NULL: none (yet) */
 	struct xs_output *out;
 	struct xs_names *names;
-	struct xs_keyed *keyed;		       /* itt.c: open spans, and ends that came first */
+	uint64_t pass_tick; /* all that was written by then is read when this pass over the rings is
+			       over */
+	struct xs_keyed *keyed;		       /* spans.c: open spans, and ends that came first */
 	struct xs_extras *extras;	       /* itt.c */
 	struct xs_own_clocks *own_clocks;      /* own_clock.c */
 	struct xs_device_clock *device_clocks; /* device_clock.c */

@@ -77,7 +77,7 @@ struct xs_track {
 	struct xs_own_time *own_time; /* own_clock.c; NULL: none yet */
 	struct xs_counts *counts;     /* counted.c; NULL: none yet */
 	bool counts_due;	      /* they are those of the next begin or end */
-	struct keyed *bare;	      /* itt.c: the newest open span without an id; NULL: none */
+	struct keyed *bare;	      /* spans.c: the newest open span without an id; NULL: none */
 	struct xs_calls *calls;	      /* calls.c: those that the thread is in; NULL: none yet */
 	struct xs_callers *callers; /* records.c: of the call whose record comes; NULL: none yet */
 	/* the program's numbers for what the thread does (XS_EXTERNAL); 0: none */

@@ -9,6 +9,7 @@
 
 struct xs_interval {
 	uint64_t start, end;
+	uint64_t before; /* the latest end of those in front of it that reach into it */
 };
 
 /*

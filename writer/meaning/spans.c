@@ -1,0 +1,437 @@
+/*
+ * Spans that any thread may end: frames, regions, overlapped tasks.
+ */
+#include "spans.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "copy.h"
+#include "early.h"
+#include "extras.h"
+#include "itt.h"
+#include "own_clock.h"
+#include "pauses.h"
+#include "sink.h"
+#include "tree.h"
+
+#define KEYED_MAX 65536u
+
+/*
+ * ns: a processor may read its clock before it has seen what it waited for, and no two clocks are
+ * quite the same. So where threads hand a span on at once, its end may seem to come first.
+ */
+#define HANDED_SLACK 1000u
+
+/*
+ * A span that is open, or the end of one whose begin is still to be read from another thread's
+ * ring.
+ */
+struct keyed {
+	struct key {
+		struct xs_tree_node node;
+		bool is_end;
+		uint8_t span;	/* enum xs_span */
+		uint32_t scope; /* domain */
+		uint32_t tid;	/* of spans without an id: they belong to their thread */
+		struct xs_id id;
+		uint64_t start;	 /* as the task's */
+		uint64_t number; /* no two have the same */
+	} key;
+	struct keyed *next;    /* unused ones */
+	struct xs_early early; /* of an end */
+	uint64_t tick;
+	struct xs_open task; /* of an end: start is its time */
+};
+
+struct xs_keyed {
+	struct xs_tree tree;
+	struct xs_earlies ends;
+	struct xs_tree waiting; /* for what was written earlier and is still to be read */
+	struct keyed **list;	/* those of `waiting`, in the order in which they were read */
+	uint32_t room;
+	struct keyed *spare;
+	uint64_t number; /* given out so far */
+};
+
+static struct keyed *keyed_of(struct xs_tree_node *node)
+{
+	return (struct keyed *)node; /* its first member */
+}
+
+static int order(uint64_t a, uint64_t b)
+{
+	return a < b ? -1 : a > b;
+}
+
+/* Those of one key together; of them the begins, then the ends, each by time. */
+static int compare(const struct xs_tree_node *x, const struct xs_tree_node *y)
+{
+	const struct key *a = (const struct key *)x, *b = (const struct key *)y;
+	int difference =
+		order((uint64_t)a->scope << 32 | a->tid, (uint64_t)b->scope << 32 | b->tid);
+
+	for (int i = 0; i < 3 && !difference; i++)
+		difference = order(a->id.word[i], b->id.word[i]);
+	if (!difference)
+		difference = order((uint64_t)a->span << 1 | a->is_end,
+				   (uint64_t)b->span << 1 | b->is_end);
+	if (!difference)
+		difference = order(a->start, b->start);
+	return difference ? difference : order(a->number, b->number);
+}
+
+static bool matches(const struct key *a, const struct key *b)
+{
+	return a->span == b->span && a->scope == b->scope && a->tid == b->tid &&
+	       !memcmp(&a->id, &b->id, sizeof(a->id));
+}
+
+/*
+ * The other half of `half`: for an end the latest begin before it, for a begin the earliest end
+ * behind it, or no more than `slack` before. Rings are read one after the other, so either may come
+ * first.
+ */
+static struct keyed *partner(const struct xs_tree *tree, const struct key *half, uint64_t slack)
+{
+	struct keyed *found;
+	struct key key;
+
+	if (!tree->root)
+		return NULL;
+	key = *half;
+	key.is_end = !half->is_end;
+	key.number = half->is_end ? UINT64_MAX : 0;
+	if (!half->is_end)
+		key.start -= key.start < slack ? key.start : slack;
+	found = keyed_of(half->is_end ? xs_tree_before(tree, &key.node)
+				      : xs_tree_behind(tree, &key.node));
+	return found && found->key.is_end == key.is_end && matches(&found->key, half) ? found
+										      : NULL;
+}
+
+/* Zeroed; NULL: no memory. */
+static struct keyed *new_half(struct xs_process *process)
+{
+	struct keyed *half;
+
+	if (!process->keyed) {
+		process->keyed = calloc(1, sizeof(*process->keyed));
+		if (!process->keyed)
+			return NULL;
+		process->keyed->tree.compare = compare;
+		process->keyed->waiting.compare = compare;
+	}
+	half = process->keyed->spare;
+	if (half)
+		process->keyed->spare = half->next;
+	else
+		half = malloc(sizeof(*half));
+	if (!half)
+		return NULL;
+	memset(half, 0, sizeof(*half));
+	half->key.number = ++process->keyed->number;
+	return half;
+}
+
+static void drop_half(struct xs_process *process, struct keyed *half)
+{
+	xs_extra_drop(process, &half->task);
+	half->next = process->keyed->spare;
+	process->keyed->spare = half;
+}
+
+static void show(struct xs_process *process, struct keyed *begin, uint64_t end, bool unfinished)
+{
+	const struct xs_slice span = { .task = &begin->task,
+				       .end = end > begin->task.start ? end : begin->task.start,
+				       .kind = begin->key.span,
+				       .unfinished = unfinished };
+
+	XS_TELL_SINKS(process, slice, process, &span);
+	drop_half(process, begin);
+}
+
+static void take_half(struct xs_process *process, struct keyed *half)
+{
+	xs_tree_take(&process->keyed->tree, &half->key.node);
+	if (half->key.is_end)
+		xs_early_take(&process->keyed->ends, &half->early);
+}
+
+static void drop_end(struct xs_process *process, struct xs_early *early)
+{
+	struct keyed *end = (struct keyed *)((char *)early - offsetof(struct keyed, early));
+
+	take_half(process, end);
+	process->unmatched++;
+	drop_half(process, end);
+}
+
+/* Room for one more half. An end gives way: it may have no begin. */
+static bool make_room(struct xs_process *process)
+{
+	struct xs_keyed *keyed = process->keyed;
+
+	if (keyed->tree.count < KEYED_MAX)
+		return true;
+	process->omitted[XS_OMIT_SPANS]++;
+	if (!keyed->ends.oldest)
+		return false;
+	drop_end(process, keyed->ends.oldest);
+	return true;
+}
+
+static void add_half(struct xs_process *process, struct keyed *half)
+{
+	struct keyed *other =
+		partner(&process->keyed->tree, &half->key, half->key.tid ? 0 : HANDED_SLACK);
+
+	if (!other && !make_room(process)) {
+		drop_half(process, half);
+		return;
+	}
+	if (!other) {
+		xs_tree_add(&process->keyed->tree, &half->key.node);
+		if (half->key.is_end)
+			xs_early_add(&process->keyed->ends, &half->early);
+		return;
+	}
+	take_half(process, other);
+	if (half->key.is_end)
+		show(process, other, half->task.start, false);
+	else
+		show(process, half, other->task.start, false);
+	drop_half(process, half->key.is_end ? half : other);
+}
+
+/* ---- in the order of time ---- */
+
+static int by_time(const void *x, const void *y)
+{
+	const struct keyed *a = *(struct keyed *const *)x, *b = *(struct keyed *const *)y;
+	int difference = order(a->tick, b->tick);
+
+	return difference ? difference : order(a->key.number, b->key.number);
+}
+
+/* Those that wait and were written by then: nothing that is still to be read lies before them. */
+static void settle(struct xs_process *process, uint64_t until)
+{
+	struct xs_keyed *keyed = process->keyed;
+	uint32_t count = keyed->waiting.count, settled = 0;
+
+	if (!count)
+		return;
+	qsort(keyed->list, count, sizeof(*keyed->list), by_time);
+	for (; settled < count && keyed->list[settled]->tick <= until; settled++) {
+		xs_tree_take(&keyed->waiting, &keyed->list[settled]->key.node);
+		add_half(process, keyed->list[settled]);
+	}
+	memmove(keyed->list, keyed->list + settled, (count - settled) * sizeof(*keyed->list));
+}
+
+/* Room for one more that waits. The older half goes without what they wait for. */
+static bool make_waiting_room(struct xs_process *process)
+{
+	struct xs_keyed *keyed = process->keyed;
+	uint32_t count = keyed->waiting.count, room = keyed->room ? 2 * keyed->room : 64;
+	struct keyed **grown;
+
+	if (count < keyed->room)
+		return true;
+	grown = room <= KEYED_MAX ? realloc(keyed->list, room * sizeof(struct keyed *)) : NULL;
+	if (!grown && count) {
+		qsort(keyed->list, count, sizeof(*keyed->list), by_time);
+		settle(process, keyed->list[count / 2]->tick);
+	} else if (grown) {
+		keyed->list = grown;
+		keyed->room = room;
+	}
+	return keyed->waiting.count < keyed->room;
+}
+
+/*
+ * Of two threads that hand a span with an id to each other, rings are read one after the other, and
+ * ids come again. So what any thread may have begun or ended waits until all is read that was
+ * written before.
+ */
+static void add_in_time(struct xs_process *process, struct keyed *half)
+{
+	struct xs_keyed *keyed = process->keyed;
+	bool alone = process->track_count == 1 && half->tick <= process->pass_tick &&
+		     !keyed->waiting.count;
+
+	if (alone || !make_waiting_room(process)) {
+		add_half(process, half);
+		return;
+	}
+	keyed->list[keyed->waiting.count] = half;
+	xs_tree_add(&keyed->waiting, &half->key.node);
+}
+
+void xs_spans_pass(struct xs_process *process)
+{
+	struct xs_early *early;
+
+	if (!process->keyed)
+		return;
+	settle(process, process->pass_tick);
+	process->keyed->ends.pass++;
+	while ((early = xs_early_next(&process->keyed->ends)))
+		drop_end(process, early);
+}
+
+/* ---- reading ---- */
+
+/*
+ * Without ids, by its thread: the newest one is mostly the next that ends, and waits in the track.
+ */
+static void read_bare(struct xs_track *track, const struct xs_event *event, uint8_t span,
+		      uint64_t ns)
+{
+	struct xs_process *process = track->process;
+	struct keyed *half = track->bare;
+
+	if (event->kind == XS_CLOSE && half && half->key.span == span &&
+	    half->key.scope == event->name) {
+		uint64_t end = xs_own_time_end(track, event, &half->task, ns);
+
+		if (half->task.start <= end) {
+			track->bare = NULL;
+			show(process, half, end, false);
+			return;
+		}
+	}
+	half = new_half(process);
+	if (!half)
+		return;
+	half->key.span = span;
+	half->key.tid = track->tid;
+	half->task.start = half->key.start = xs_own_time_begin(track, event, &half->task, ns);
+	half->tick = event->tick;
+	if (event->kind == XS_CLOSE) {
+		half->key.is_end = true;
+		half->key.scope = event->name;
+		add_half(process, half);
+		return;
+	}
+	half->task.name = xs_name_of(process, event->name);
+	half->key.scope = half->task.name.scope;
+	xs_spans_release(track);
+	track->bare = half;
+}
+
+void xs_spans_release(struct xs_track *track)
+{
+	struct keyed *half = track->bare;
+
+	track->bare = NULL;
+	if (half)
+		add_half(track->process, half);
+}
+
+void xs_spans_read(struct xs_track *track, const struct xs_task_record *record, uint32_t size,
+		   uint64_t ns)
+{
+	struct xs_process *process = track->process;
+	uint8_t span = record->event.flags < XS_SPAN_COUNT ? record->event.flags : 0;
+	struct keyed *half;
+
+	if (size < sizeof(*record)) {
+		read_bare(track, &record->event, span, ns);
+		return;
+	}
+	half = new_half(process);
+	if (!half)
+		return;
+	half->key.is_end = record->event.kind == XS_CLOSE;
+	half->key.span = span;
+	half->key.id = record->id;
+	half->key.tid = xs_id_is_null(&record->id) ? track->tid : 0;
+	half->task.start = half->key.start =
+		xs_own_time_begin(track, &record->event, &half->task, ns);
+	half->tick = record->event.tick;
+	half->key.scope = record->event.name;
+	if (!half->key.is_end) {
+		half->task.name = xs_name_of(process, record->event.name);
+		half->key.scope = half->task.name.scope;
+		xs_itt_set_ids(process, &half->task, record);
+	}
+	if (half->key.tid)
+		add_half(process, half);
+	else
+		add_in_time(process, half);
+}
+
+/* The one of this key that is open at `tick`, which is `ns`; NULL: none. */
+static struct keyed *open_at(const struct xs_keyed *keyed, struct key key, uint64_t tick,
+			     uint64_t ns)
+{
+	struct keyed *begin, *end, *latest;
+
+	key.start = ns;
+	begin = partner(&keyed->waiting, &key, 0);
+	end = begin ? partner(&keyed->waiting, &begin->key, 0) : NULL;
+	if (begin && (!end || end->tick > tick))
+		return begin;
+	key.start = UINT64_MAX;
+	latest = partner(&keyed->tree, &key, 0);
+	if (!latest && !begin) /* by a clock of the application's it may begin at any time */
+		latest = partner(&keyed->waiting, &key, 0);
+	end = latest ? partner(&keyed->waiting, &latest->key, 0) : NULL;
+	return latest && latest->tick <= tick && (!end || end->tick > tick) ? latest : NULL;
+}
+
+struct xs_open *xs_spans_find(struct xs_process *process, const struct xs_event *event,
+			      const struct xs_id *id)
+{
+	uint64_t ns = xs_process_ns(process, event->tick);
+
+	for (uint8_t span = 0; process->keyed && span < XS_SPAN_COUNT; span++) {
+		const struct key key = {
+			.is_end = true, .span = span, .scope = event->name, .id = *id
+		};
+		struct keyed *found = open_at(process->keyed, key, event->tick, ns);
+
+		if (found)
+			return &found->task;
+	}
+	return NULL;
+}
+
+void xs_spans_finish(struct xs_process *process, uint64_t end)
+{
+	for (uint32_t i = 0; i < process->track_count; i++)
+		xs_spans_release(process->tracks[i]);
+	if (process->keyed)
+		settle(process, UINT64_MAX);
+	while (process->keyed && process->keyed->tree.root) {
+		struct keyed *k = keyed_of(process->keyed->tree.root);
+
+		take_half(process, k);
+		if (!k->key.is_end) {
+			/* it ended while nothing was recorded, if it ended at all */
+			uint64_t off = xs_process_paused_after(process, k->tick), last = end;
+
+			if (off != UINT64_MAX && xs_process_ns(process, off) < end)
+				last = xs_process_ns(process, off);
+			show(process, k, last > k->task.start ? last : k->task.start, true);
+		} else {
+			process->unmatched++;
+			drop_half(process, k);
+		}
+	}
+	while (process->keyed && process->keyed->spare) {
+		struct keyed *k = process->keyed->spare;
+
+		process->keyed->spare = k->next;
+		free(k);
+	}
+	if (process->keyed)
+		free(process->keyed->list);
+	free(process->keyed);
+	process->keyed = NULL;
+	xs_extras_free(process);
+}
