@@ -72,8 +72,8 @@ char **xs_environment(const struct xs_launch *launch, const char *library, bool 
 int xs_check_library(const char *library);
 /*
  * Lists of paths have no quoting, and ITT has little room for one: a library whose path has a
- * blank, colon or dollar, or is very long (`library`, of PATH_MAX bytes), goes through a link that only this user can make, which stays. 0, or -1 after one
- * line that says what to do.
+ * blank, colon or dollar, or is very long (`library`, of PATH_MAX bytes), goes through a link that
+ * only this user can make, which stays. 0, or -1 after one line that says what to do.
  */
 int xs_plain_library(char *library);
 /*
