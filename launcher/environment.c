@@ -225,7 +225,8 @@ int xs_plain_library(char *library)
 
 static const char *why_not(int error)
 {
-	return error == -ENOEXEC ? "it is no library, or cut short" : strerror(-error);
+	return error == -ENOEXEC || error == -EINVAL ? "it is no library, or cut short"
+						     : strerror(-error);
 }
 
 int xs_check_library(const char *library)
