@@ -2,6 +2,7 @@
 #include "regular.h"
 
 #include <elf.h>
+#include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -99,18 +100,28 @@ static char *const *behind_loader(char *const *argv)
 
 static enum xs_program kind(const char *path, char *const *argv, int depth, const char **ret_file);
 
-static enum xs_program kind_of_elf(struct elf *elf, const Elf64_Ehdr *head, char *const *argv,
-				   int depth, const char **ret_file)
+static bool is_of_this_class(const Elf64_Ehdr *head)
+{
+	return head->e_ident[EI_CLASS] == (sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32);
+}
+
+static bool read_headers(struct elf *elf, const Elf64_Ehdr *head)
 {
 	ssize_t n;
 
-	if (head->e_ident[EI_CLASS] != (sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32))
-		return XS_PROGRAM_OTHER_CLASS;
 	if (head->e_phentsize != sizeof(*elf->program))
-		return XS_PROGRAM_UNKNOWN;
+		return false;
 	elf->count = head->e_phnum < HEADERS ? head->e_phnum : HEADERS;
 	n = pread(elf->fd, elf->program, elf->count * sizeof(*elf->program), (off_t)head->e_phoff);
-	if (n != (ssize_t)(elf->count * sizeof(*elf->program)))
+	return n == (ssize_t)(elf->count * sizeof(*elf->program));
+}
+
+static enum xs_program kind_of_elf(struct elf *elf, const Elf64_Ehdr *head, char *const *argv,
+				   int depth, const char **ret_file)
+{
+	if (!is_of_this_class(head))
+		return XS_PROGRAM_OTHER_CLASS;
+	if (!read_headers(elf, head))
 		return XS_PROGRAM_UNKNOWN;
 	if (find(elf, PT_INTERP))
 		return XS_PROGRAM_DYNAMIC;
@@ -169,4 +180,36 @@ const char *xs_program_why_not(enum xs_program kind)
 	default:
 		return NULL;
 	}
+}
+
+/* Is all in the file that is loaded of it? */
+static bool is_whole(const struct elf *elf, uint64_t size)
+{
+	uint64_t end = 0;
+
+	for (unsigned i = 0; i < elf->count; i++) {
+		const Elf64_Phdr *part = &elf->program[i];
+
+		if (part->p_type == PT_LOAD && part->p_offset + part->p_filesz > end)
+			end = part->p_offset + part->p_filesz;
+	}
+	return end && end <= size;
+}
+
+int xs_library_check(const char *path)
+{
+	struct elf elf = { .fd = xs_open_regular(path) };
+	int result = elf.fd < 0 ? -errno : -ENOEXEC;
+	Elf64_Ehdr head;
+	struct stat st;
+
+	if (elf.fd < 0)
+		return result;
+	if (pread(elf.fd, &head, sizeof(head), 0) == (ssize_t)sizeof(head) &&
+	    !memcmp(head.e_ident, ELFMAG, SELFMAG) && head.e_type == ET_DYN &&
+	    is_of_this_class(&head) && read_headers(&elf, &head) && !fstat(elf.fd, &st) &&
+	    is_whole(&elf, (uint64_t)st.st_size))
+		result = 0;
+	close(elf.fd);
+	return result;
 }

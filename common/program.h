@@ -21,5 +21,10 @@ enum xs_program {
 enum xs_program xs_program_kind(const char *path, char *const *argv, const char **ret_file);
 /* "is statically linked"; NULL: it can be traced, as far as its file says. */
 const char *xs_program_why_not(enum xs_program kind);
+/*
+ * Could the dynamic loader load this library? 0 or -errno; -ENOEXEC: it is none, or cut short. The
+ * loader ends a program for a file that is cut short, and waits for ever at a pipe.
+ */
+int xs_library_check(const char *path);
 
 #endif

@@ -11,6 +11,7 @@
 
 #include "launcher.h"
 #include "process.h"
+#include "program.h"
 #include "text.h"
 
 extern char **environ;
@@ -122,6 +123,8 @@ int xs_find_parts(char *library, char *drain)
 
 /* the last one divides the list of XPTI_SUBSCRIBERS */
 #define ODD " :$,"
+/* Programs' static ittnotify keeps the path twice in 4,086 bytes, and else leaves it. */
+#define LONG 1000u
 
 /*
  * Can nobody but root and this user make or rename anything on the way to it? `path`: without
@@ -206,12 +209,12 @@ int xs_plain_library(char *library)
 {
 	char link[PATH_MAX], directory[PATH_MAX], *name = strrchr(library, '/');
 
-	if (!strpbrk(library, ODD))
+	if (!strpbrk(library, ODD) && strlen(library) <= LONG)
 		return 0;
 	(void)snprintf(directory, sizeof(directory), "%.*s", (int)(name - library), library);
 	if (link_to(directory, link, sizeof(link) - strlen(name)) < 0) {
-		xs_tell("xstrace: a path with a blank, colon, comma or dollar (%s) cannot be "
-			"preloaded, "
+		xs_tell("xstrace: a path with a blank, colon, comma or dollar, or of more than "
+			"1,000 bytes (%s) cannot be preloaded, "
 			"and there is no place for a link to it that only "
 			"you can write; set XDG_RUNTIME_DIR or HOME to such a directory, or move "
 			"xstrace\n",
@@ -221,6 +224,42 @@ int xs_plain_library(char *library)
 	memmove(library + strlen(link), name, strlen(name) + 1);
 	memcpy(library, link, strlen(link));
 	return 0;
+}
+
+/* ---- files of the installation that are missing or broken ---- */
+
+static const char *why_not(int error)
+{
+	return error == -ENOEXEC || error == -EINVAL ? "it is no library, or cut short"
+						     : strerror(-error);
+}
+
+int xs_check_library(const char *library)
+{
+	int error = xs_library_check(library);
+
+	if (error < 0)
+		xs_tell("xstrace: %s cannot be loaded (%s): install xstrace again\n", library,
+			why_not(error));
+	return error;
+}
+
+/* The path, or NULL: it cannot be loaded, and a line has said so. */
+static const char *loadable(const char *path, const char *wanted)
+{
+	int error = xs_library_check(path);
+
+	if (error < 0)
+		xs_tell("xstrace: %s cannot be loaded (%s): %s; install xstrace "
+			"again\n",
+			path, why_not(error), wanted);
+	return error < 0 ? NULL : path;
+}
+
+/* The same of one that xstrace can be built without. */
+static const char *loadable_if_built(const char *path, const char *wanted)
+{
+	return access(path, F_OK) < 0 && errno == ENOENT ? NULL : loadable(path, wanted);
 }
 
 /* ---- the variables ---- */
@@ -328,7 +367,8 @@ static size_t for_itt(const struct xs_options *options, const char *library, con
 	if (xs_want_itt(options) || xs_want_device(options))
 		n += beside_users("NVTX_INJECTION64_PATH", XS_ENV_NVTX_INJECTION, library,
 				  added + n);
-	if (xs_want_all_itt(options))
+	if (xs_want_all_itt(options) &&
+	    loadable_if_built(jit, "code that is made at run time has no names"))
 		added[n++] = take("INTEL_JIT_PROFILER64", "JIT profiler", jit);
 	/* oneCCL makes ITT tasks only on request; a value that the user has set is kept */
 	if ((options->chrome_ccl || options->ccl_summary) && !getenv("CCL_ITT_LEVEL"))
@@ -349,7 +389,7 @@ static size_t for_devices(const char *library, const char *layer, char **added)
 	 * Level Zero's loader opens its validation layer, whose place we take; the user's own is
 	 * opened by us then
 	 */
-	if (!access(layer, F_OK)) {
+	if (loadable_if_built(layer, "nothing of Level Zero is recorded")) {
 		added[n++] = variable("ZE_ENABLE_VALIDATION_LAYER", "1", "", NULL);
 		/* else it is an outer xstrace's */
 		if (users && !strcmp(users, "1") && !given(XS_ENV_RUN))
@@ -414,8 +454,11 @@ char **xs_environment(const struct xs_launch *launch, const char *library, bool 
 			environment[count++] = *one; /* without it PyTorch leaves dynolog to us */
 	xs_run_variable(run, launch->dir, launch->control);
 	added[n++] = variable(XS_ENV_RUN, run, "", NULL);
-	added[n++] =
-		preload(library, wants_mpi ? mpi : NULL, options->stacks_on_crash ? crash : NULL);
+	added[n++] = preload(library,
+			     wants_mpi ? loadable(mpi, "nothing of MPI is recorded") : NULL,
+			     options->stacks_on_crash
+				     ? loadable(crash, "no stacks are printed at a crash")
+				     : NULL);
 	/*
 	 * or gcc's AddressSanitizer ends each program that is built with it, since our library
 	 * comes before its runtime; the user's word is last

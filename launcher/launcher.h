@@ -68,10 +68,12 @@ void xs_limits_restore(void);
  * to be traced. NULL: no memory. Warnings are printed.
  */
 char **xs_environment(const struct xs_launch *launch, const char *library, bool mpi);
+/* 0, or -errno after a line that says that the file is missing or broken. */
+int xs_check_library(const char *library);
 /*
- * Lists of paths have no quoting: a library whose path has a blank, colon or dollar (`library`, of
- * PATH_MAX bytes) goes through a link that only this user can make, which stays. 0, or -1 after one
- * line that says what to do.
+ * Lists of paths have no quoting, and ITT has little room for one: a library whose path has a
+ * blank, colon or dollar, or is very long (`library`, of PATH_MAX bytes), goes through a link that
+ * only this user can make, which stays. 0, or -1 after one line that says what to do.
  */
 int xs_plain_library(char *library);
 /*

@@ -135,8 +135,9 @@ static __attribute__((noinline)) int run_traced(const struct xs_options *options
 	int status;
 	bool mpi;
 
-	if (find_parts(library, drain) < 0 || xs_plain_library(library) < 0 ||
-	    xs_devices_check(options) < 0 || xs_output_check(options, &made.directory) < 0)
+	if (find_parts(library, drain) < 0 || xs_check_library(library) < 0 ||
+	    xs_plain_library(library) < 0 || xs_devices_check(options) < 0 ||
+	    xs_output_check(options, &made.directory) < 0)
 		return XS_EXIT_SELF;
 	if (make(&made, all, argv) < 0)
 		return unmake(&made);

@@ -72,6 +72,47 @@ def test_without_the_library(xstrace, installed):
     assert run.status == 125 and len(run.said) == 1 and "libxstrace.so" in run.said[0]
 
 
+# what the dynamic loader does not survive, and what it says lines of its own about; xstrace says one line, and the program runs
+BROKEN = {
+    "missing": lambda path, whole: None,
+    "empty": lambda path, whole: path.touch(),
+    "cut": lambda path, whole: path.write_bytes(whole.read_bytes()[:3000]),
+    "cut late": lambda path, whole: path.write_bytes(whole.read_bytes()[: whole.stat().st_size // 2]),
+    "no library": lambda path, whole: path.write_text("#!/bin/sh\n" * 99),
+    "a directory": lambda path, whole: path.mkdir(),
+    "a pipe": lambda path, whole: os.mkfifo(path),
+}
+
+
+@pytest.mark.parametrize("how", BROKEN)
+@pytest.mark.parametrize("name", ["libxstrace.so", "libxstrace-mpi.so", "libxstrace-crash.so", "libxstrace-jit.so", "libxstrace-ze.so"])
+def test_a_library_that_is_broken(xstrace, installed, name, how):
+    """As after an installation that was interrupted, or for which the disk was too small."""
+    shutil.copytree(installed, xstrace.home / "copy")
+    (path,) = (xstrace.home / "copy").rglob(f"lib/xstrace/{name}")
+    whole = path.rename(xstrace.home / "whole")
+    BROKEN[how](path, whole)
+    options = "--chrome-itt-logging --chrome-mpi-logging --chrome-kernel-logging --stacks-on-crash"
+    run = xstrace(options, "itt_tasks", [7], launcher=xstrace.home / "copy/bin/xstrace")
+    told = [line for line in run.said if name in line]
+    assert run.err == ""
+    if name == "libxstrace.so":
+        assert run.status == 125 and len(run.said) == len(told) == 1 and "again" in run.said[0] + "again" * (how == "missing")
+        return
+    assert run.status == 0 and run.trace.count("tasks") == 7
+    # the last two are not in every build
+    assert len(told) == (0 if how == "missing" and name in ("libxstrace-jit.so", "libxstrace-ze.so") else 1), run.said
+
+
+def test_a_very_long_path(xstrace, installed):
+    """ITT's static part has little room for the collector's."""
+    place = xstrace.home.joinpath(*["x" * 200] * 12)
+    place.mkdir(parents=True)
+    shutil.copytree(installed, place / "copy")
+    run = xstrace("--chrome-itt-logging", "itt_tasks", [7], launcher=place / "copy/bin/xstrace", env={"XDG_RUNTIME_DIR": "", "XDG_CACHE_HOME": ""})
+    assert run.status == 0 and run.trace.count("tasks") == 7
+
+
 def test_installed_scripts(xstrace, installed):
     run = xstrace("--chrome-itt-logging", "itt_tasks", [7])
     commands = ["xstrace-check", "xstrace-path", "xstrace-query", "xstrace-summary", "xstrace-merge --report -", "mergetrace.py --check"]

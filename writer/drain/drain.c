@@ -372,8 +372,9 @@ static void tell_not_traced(const struct xs_loop *loop)
 
 	failed -= failed < loop->lost.failed ? failed : loop->lost.failed;
 	if (failed)
-		xs_tell("[WARNING] %u process%s not traced: no memory or no right to make files in "
-			"%s\n",
+		xs_tell("[WARNING] %u process%s not traced: no memory, no descriptor or no right "
+			"to "
+			"make files in %s\n",
 			failed, failed == 1 ? " is" : "es are", loop->run.dir);
 	if (!loop->run.recovering && !loop->stopped && !loop->app_seen && !loop->app_not_run &&
 	    !loop->run.app_not_traced && !failed && !xs_lost_has(&loop->lost, loop->run.app_pid))
