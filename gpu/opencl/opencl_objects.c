@@ -159,6 +159,19 @@ static bool work_wanted(cl_device_id device)
 	return xs_cl_wanted_devices == UINT64_MAX || !xs_cl_devices[device_index(device)].unwanted;
 }
 
+/*
+ * At the first queue, when the runtime's libraries are there. What they have registered with
+ * atexit() by now runs after ours: their threads still work while we wait. (LLVM's destructors
+ * leave nothing that PoCL's threads could compile with, so the program would crash.)
+ */
+static void wait_at_exit(void)
+{
+	static atomic_flag is_registered = ATOMIC_FLAG_INIT;
+
+	if (!atomic_flag_test_and_set(&is_registered))
+		(void)atexit(xs_cl_last_chance);
+}
+
 static struct xs_cl_queue *queue_add(cl_command_queue handle, cl_device_id device,
 				     cl_command_queue_properties properties, bool added)
 {
@@ -179,6 +192,7 @@ static struct xs_cl_queue *queue_add(cl_command_queue handle, cl_device_id devic
 	queue->in_order = !(properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
 	queue->profiling_added = added;
 	queue->array_length = 0;
+	wait_at_exit();
 	if (added)
 		any_profiling_added = true;
 	atomic_store_explicit(slot, (uint64_t)(uintptr_t)queue, memory_order_release);
