@@ -42,7 +42,7 @@ static void at_random(enum xs_fit fit, unsigned long long seed, uint32_t span)
 		if (!CHECK(at == first, "%u to %u is on lane %u, and the first that fits is %u",
 			   (unsigned)start, (unsigned)end, at, first))
 			break;
-		put[at][filled[at]++] = (struct xs_interval){ start, end };
+		put[at][filled[at]++] = (struct xs_interval){ .start = start, .end = end };
 	}
 	CHECK(lanes.count > 1, "%u lanes", lanes.count);
 	xs_lanes_fini(&lanes);
@@ -60,11 +60,74 @@ static void nesting(void)
 		at_random(XS_FIT_NESTING, round, 2 + round * 10);
 }
 
+enum { MANY = 20000, SOURCES = 4 };
+
+static struct one {
+	uint64_t start, end;
+	uint32_t lane;
+} many[MANY];
+
+/* by lane and start, the longer one first */
+static int compare(const void *a_, const void *b_)
+{
+	const struct one *a = a_, *b = b_;
+
+	if (a->lane != b->lane)
+		return a->lane < b->lane ? -1 : 1;
+	if (a->start != b->start)
+		return a->start < b->start ? -1 : 1;
+	return a->end > b->end ? -1 : a->end < b->end;
+}
+
+static bool all_nest(void)
+{
+	static uint64_t open[MANY];
+	uint32_t depth = 0;
+
+	qsort(many, MANY, sizeof(*many), compare);
+	for (uint32_t i = 0; i < MANY; i++) {
+		if (i && many[i].lane != many[i - 1].lane)
+			depth = 0;
+		while (depth && open[depth - 1] <= many[i].start)
+			depth--;
+		if (depth && open[depth - 1] < many[i].end)
+			return false;
+		open[depth++] = many[i].end;
+	}
+	return true;
+}
+
+/*
+ * As rings are read: all of one thread, then all of the next one. A long one lies far before others
+ * that begin within it, with thousands of short ones between.
+ */
+static void far_back(void)
+{
+	for (unsigned long long seed = 1; seed <= 5; seed++) {
+		unsigned long long random = seed;
+		struct xs_lanes lanes = { .count = 0 };
+
+		for (uint32_t i = 0; i < MANY; i++) {
+			uint64_t start = 1 + i % (MANY / SOURCES) * 10 + tap_random(&random) % 9,
+				 end = start + 1 +
+				       tap_random(&random) %
+					       (tap_random(&random) % 50 ? 5 : 30000);
+			const struct xs_lane *lane =
+				xs_lanes_take(&lanes, start, end, XS_FIT_NESTING);
+
+			many[i] = (struct one){ start, end, (uint32_t)(lane - lanes.lane) };
+		}
+		CHECK(all_nest(), "slices overlap without nesting, seed %llu", seed);
+		xs_lanes_fini(&lanes);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	(void)argc;
 	tap_main(argv);
 	tap_run("apart", apart);
 	tap_run("nesting", nesting);
+	tap_run("far back", far_back);
 	return tap_done();
 }
