@@ -408,10 +408,9 @@ struct xs_enqueued_record {
 	uint64_t reserved;
 };
 static_assert(sizeof(struct xs_enqueued_record) == 32, "multiple of 16");
-#define XS_ENQUEUED_FLAG_LAUNCH                                           \
-	1 /* XS_ENQUEUED: of a kernel, which has a record when it has run \
-	   */
-#define XS_ENQUEUED_FLAG_AWAITED 2 /* of a copy, fill or graph, which has one, too */
+/* XS_ENQUEUED: of a kernel; of a copy, fill or graph. It has a record when it has run. */
+#define XS_ENQUEUED_FLAG_LAUNCH	 1
+#define XS_ENQUEUED_FLAG_AWAITED 2
 
 /*
  * An MPI call: its duration in ticks, and the words whose bits (1 << enum xs_mpi_word) are set in

@@ -324,7 +324,7 @@ void xs_cl_harvest_all(void)
 		harvest(NULL);
 }
 
-void xs_cl_last_chance(void)
+static void last_chance(void)
 {
 	uint64_t since = xs_clock_ns(CLOCK_MONOTONIC);
 	uint32_t rounds = 0;
@@ -350,6 +350,7 @@ void xs_cl_commands_init(void)
 			      at_thread_end = { .function = thread_ends };
 
 	owner = (pid_t)xs_sys(SYS_getpid);
+	xs_cl_last_chance = last_chance;
 	xs_at_end(&at_end);
 	xs_at_thread_end(&at_thread_end);
 }

@@ -53,7 +53,7 @@ void xs_cl_commands_init(void);
 /* Records what is complete. */
 void xs_cl_harvest_all(void);
 /* At exit(): the same, and what is about to be complete. */
-void xs_cl_last_chance(void);
+extern void (*xs_cl_last_chance)(void);
 
 /* Also a queue that came into being behind our back (an extension made it). NULL: not known. */
 struct xs_cl_queue *xs_cl_queue_of(cl_command_queue handle);

@@ -14,6 +14,7 @@ static struct xs_handles queues = { .size = 16384 };  /* struct xs_cl_queue * */
 #define MAX_SIZES 256u /* of a kernel: one that is launched in more is not worth their room */
 
 static bool any_profiling_added;
+void (*xs_cl_last_chance)(void);
 
 /* ---- devices and queues ---- */
 
@@ -168,7 +169,7 @@ static void wait_at_exit(void)
 {
 	static atomic_flag is_registered = ATOMIC_FLAG_INIT;
 
-	if (!atomic_flag_test_and_set(&is_registered))
+	if (xs_cl_last_chance && !atomic_flag_test_and_set(&is_registered))
 		(void)atexit(xs_cl_last_chance);
 }
 

@@ -110,8 +110,7 @@ static void far_back(void)
 		for (uint32_t i = 0; i < MANY; i++) {
 			uint64_t start = 1 + i % (MANY / SOURCES) * 10 + tap_random(&random) % 9,
 				 end = start + 1 +
-				       tap_random(&random) %
-					       (tap_random(&random) % 50 ? 5 : 30000);
+				       tap_random(&random) % (tap_random(&random) % 50 ? 5 : 30000);
 			const struct xs_lane *lane =
 				xs_lanes_take(&lanes, start, end, XS_FIT_NESTING);
 

@@ -57,8 +57,8 @@ struct xs_cuda {
 	uint32_t off; /* interned; 0: it is traced */
 	uint16_t size[XS_ACTIVITY_KINDS];
 	struct xs_cuda_buffer buffer[XS_ACTIVITY_BUFFERS];
-	struct xs_cuda_call *calls; /* XS_CUDA_CALLS */
-	uint64_t awaited, joined;   /* calls whose work has a record, and those that have it */
+	struct xs_cuda_call *calls;	/* XS_CUDA_CALLS */
+	uint64_t awaited, joined;	/* calls whose work has a record, and those that have it */
 	struct xs_cuda_orphan *orphans; /* XS_CUDA_ORPHANS; NULL: none yet */
 	uint32_t orphan_count;
 	uint32_t serial;      /* of the work that was shown */
