@@ -401,16 +401,16 @@ static_assert(sizeof(struct xs_waited_record) == 32, "multiple of 16");
  * has waited for, by the number that both have.
  */
 struct xs_enqueued_record {
-	/* tick: when the call began; name: the kernel's, 0: none; flags: 1 if it is a launch */
+	/* tick: when the call began; name: the kernel's, 0: none; flags: XS_ENQUEUED_FLAG_… */
 	struct xs_event event;
 	uint32_t correlation;
 	uint32_t host_ticks; /* how long the call took (saturated) */
 	uint64_t reserved;
 };
 static_assert(sizeof(struct xs_enqueued_record) == 32, "multiple of 16");
-#define XS_ENQUEUED_FLAG_LAUNCH                                           \
-	1 /* XS_ENQUEUED: of a kernel, which has a record when it has run \
-	   */
+/* XS_ENQUEUED: of a kernel; of a copy, fill or graph. It has a record when it has run. */
+#define XS_ENQUEUED_FLAG_LAUNCH	 1
+#define XS_ENQUEUED_FLAG_AWAITED 2
 
 /*
  * An MPI call: its duration in ticks, and the words whose bits (1 << enum xs_mpi_word) are set in

@@ -37,6 +37,10 @@ def meaning(name, table):
         return 'XS_CUDA_ENQUEUES | XS_CUDA_LAUNCHES'
     if among(table['waits']):
         return 'XS_CUDA_KERNELS | XS_CUDA_WAITS'
+    if among(table['graphs']):
+        return 'XS_CUDA_ENQUEUES | XS_CUDA_GRAPHS'
+    if among(table['sized']):
+        return 'XS_CUDA_ENQUEUES | XS_CUDA_SIZED'
     return 'XS_CUDA_ENQUEUES' if among(table['enqueues']) else 'XS_CUDA_KERNELS' if among(table['kernels']) else '0'
 
 

@@ -247,6 +247,15 @@ def test_killed_at_random_moments(xstrace, tmp_path, options, version):
         assert kernels <= len(cuda.kernels)
 
 
+@pytest.mark.parametrize("how", ["return", "_exit", "kill"])
+def test_left_on_its_way(xstrace, tmp_path, how):
+    """Copies, fills and graphs that have not run are told as kernels are: each call is a command. A copy of nothing is none."""
+    run = xstrace(KERNELS, "cuda_left", [how], env=cuda_of(tmp_path).env, timeout=60)
+    assert run.out == "left\n"
+    assert len(run.trace.device) == 2  # of the graph's first launch
+    assert run.trace.other["open_commands"] == 6 and told(run) == 6
+
+
 # ---- pauses ----
 
 

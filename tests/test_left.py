@@ -180,3 +180,59 @@ def test_out_of_a_callback(xstrace, how):
     assert len(builds) + run.trace.other["lost"] == 5 and all(call.unfinished for call in builds)
     assert sum(call.name == "clCreateProgramWithSource" for call in run.trace.calls) == 5
     assert sum(call.name == "clGetPlatformInfo" for call in run.trace.calls) == 1
+
+
+EXIT = r"""
+#include <CL/cl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+static volatile int done;
+
+static void CL_CALLBACK work(void *unused)
+{
+	struct timespec time = { 0, 5000000 };
+
+	nanosleep(&time, NULL);
+	done = 1;
+}
+
+/* stands for the destructors of the runtime's libraries, which are registered before there is a queue */
+static void destructor(void)
+{
+	puts(done ? "complete" : "in the middle of it");
+}
+
+int main(void)
+{
+	cl_platform_id platform;
+	cl_command_queue queue;
+	cl_context context;
+	cl_device_id device;
+	long data = 0;
+	cl_int error;
+
+	clGetPlatformIDs(1, &platform, NULL);
+	clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, NULL);
+	context = clCreateContext(NULL, 1, &device, NULL, NULL, NULL);
+	atexit(destructor);
+	queue = clCreateCommandQueue(context, device, 0, &error);
+	error = clEnqueueNativeKernel(queue, work, &data, sizeof(data), 0, NULL, NULL, 0, NULL, NULL);
+	if (!error)
+		error = clFlush(queue);
+	return error != 0;
+}
+"""
+
+
+@needs_cl
+def test_the_wait_at_exit_comes_first(xstrace):
+    """
+    What gives commands in flight a last chance runs before what the runtime's libraries have registered. PoCL's threads would go on
+    compiling without what LLVM's destructors take away: the program would crash.
+    """
+    program = compile_c(xstrace.home / "exit", EXIT, "-lOpenCL", "-DCL_TARGET_OPENCL_VERSION=120")
+    run = xstrace(KERNELS, program, timeout=30)
+    assert (run.status, run.out) == (0, "complete\n")
+    assert [slice.name for slice in run.trace.device] == ["clEnqueueNativeKernel"]

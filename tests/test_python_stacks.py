@@ -146,6 +146,15 @@ def test_short_functions_are_only_counted_in_the_end(app, xstrace):
     assert any("counted from here on: Python::short" in event["name"] for event in run.traces[0].events)
 
 
+def test_a_call_has_a_slice_or_is_counted(app, xstrace):
+    """Also one that is open when its function begins to be only counted: a recursive one, or in another thread."""
+    text = "def down(n):\n    if n:\n        down(n - 1)\nfor _ in range(2000):\n    down(6)\n"
+    run = app(text, [OPTION, "-h", "--report-format", "csv", "-o", xstrace.cwd / "report.csv"])
+    row = next(row for row in report(xstrace) if "::down (" in row["name"])
+    told = counts(next(trace for trace in run.traces if trace.tasks))["down"]
+    assert (int(row["calls"]), int(row["only_counted"])) == (14000, 14000 - told)
+
+
 # ---- nothing that a program sees is different ----
 
 SEES = r'''

@@ -46,13 +46,26 @@ static uint8_t use_of(CUpti_CallbackDomain domain, CUpti_CallbackId id)
 	return id < XS_CUDA_driver_COUNT ? xs_cuda_driver_uses[id] : 0;
 }
 
+/* Does CUPTI tell when what the call has put on a device has run? It tells nothing of 0 bytes. */
+static bool is_awaited(uint8_t use, const CUpti_CallbackData *data)
+{
+	const struct {
+		uint64_t to, from, bytes;
+	} *arguments = data->functionParams;
+
+	return use & XS_CUDA_GRAPHS || (use & XS_CUDA_SIZED && arguments && arguments->bytes);
+}
+
 static void enqueued(uint64_t tick, uint64_t duration, uint8_t use, const CUpti_CallbackData *data)
 {
 	bool launch = use & XS_CUDA_LAUNCHES;
 	uint32_t name = launch && data->symbolName ? xs_cuda_symbol(data->symbolName) : 0;
 	struct xs_enqueued_record *record =
 		xs_record_begin(sizeof(*record), XS_ENQUEUED, XS_SOURCE_CUDA,
-				launch ? XS_ENQUEUED_FLAG_LAUNCH : 0, name, XS_ROLE_OTHER);
+				launch			? XS_ENQUEUED_FLAG_LAUNCH
+				: is_awaited(use, data) ? XS_ENQUEUED_FLAG_AWAITED
+							: 0,
+				name, XS_ROLE_OTHER);
 
 	if (!record)
 		return;

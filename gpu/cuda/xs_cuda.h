@@ -16,10 +16,12 @@
 #include "sys.h"
 
 /* What a call of a function means: generated, by CUPTI's numbers. */
-#define XS_CUDA_ENQUEUES 1u /* puts work on a device */
-#define XS_CUDA_LAUNCHES 2u /* of a kernel */
-#define XS_CUDA_KERNELS	 4u /* belongs to what --chrome-kernel-logging shows */
-#define XS_CUDA_WAITS	 8u /* waits for work, or makes an event that is waited for */
+#define XS_CUDA_ENQUEUES 1u  /* puts work on a device */
+#define XS_CUDA_LAUNCHES 2u  /* of a kernel */
+#define XS_CUDA_KERNELS	 4u  /* belongs to what --chrome-kernel-logging shows */
+#define XS_CUDA_WAITS	 8u  /* waits for work, or makes an event that is waited for */
+#define XS_CUDA_GRAPHS	 16u /* launches a graph */
+#define XS_CUDA_SIZED	 32u /* copies or fills and goes on; argument 3: how much */
 extern const uint8_t xs_cuda_runtime_uses[XS_CUDA_runtime_COUNT];
 extern const uint8_t xs_cuda_driver_uses[XS_CUDA_driver_COUNT];
 /* Is it the error of a call that failed, and not an answer? */

@@ -310,19 +310,29 @@ static bool any_open(void)
 /* whose commands they are: a child that is forked inherits nothing but their nodes */
 static pid_t owner;
 
+/* no system call in a sandbox; commands in flight are counted as open */
+static bool is_owner(void)
+{
+	return xs_sys(SYS_getpid) == (long)owner;
+}
+
 void xs_cl_harvest_all(void)
+{
+	/* else only what the runtime itself tells: asking it might wait for a thread that has
+	 * ended */
+	if (is_owner() && !atomic_load_explicit(&waiting.count, memory_order_relaxed))
+		harvest(NULL);
+}
+
+static void last_chance(void)
 {
 	uint64_t since = xs_clock_ns(CLOCK_MONOTONIC);
 	uint32_t rounds = 0;
 
-	/* no system call in a sandbox; commands in flight are counted as open */
-	if (xs_sys(SYS_getpid) != (long)owner)
+	if (!is_owner())
 		return;
 	do {
-		/* else only what the runtime itself tells: asking it might wait for a thread that
-		 * has ended */
-		if (!atomic_load_explicit(&waiting.count, memory_order_relaxed))
-			harvest(NULL);
+		xs_cl_harvest_all();
 		if (!any_in_flight() || !any_open())
 			return;
 	} while (xs_recording() && xs_clock_ns(CLOCK_MONOTONIC) - since < LAST_CHANCE &&
@@ -340,6 +350,7 @@ void xs_cl_commands_init(void)
 			      at_thread_end = { .function = thread_ends };
 
 	owner = (pid_t)xs_sys(SYS_getpid);
+	xs_cl_last_chance = last_chance;
 	xs_at_end(&at_end);
 	xs_at_thread_end(&at_thread_end);
 }

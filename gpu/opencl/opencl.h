@@ -50,8 +50,10 @@ extern uint64_t xs_cl_wanted_devices; /* a bit for each, --devices-to-sample */
 void xs_cl_want(const struct xs_options *options);
 /* Before the first command: the process and its threads tell when they end. */
 void xs_cl_commands_init(void);
-/* Records what is complete, and what is about to be. */
+/* Records what is complete. */
 void xs_cl_harvest_all(void);
+/* At exit(): the same, and what is about to be complete. */
+extern void (*xs_cl_last_chance)(void);
 
 /* Also a queue that came into being behind our back (an extension made it). NULL: not known. */
 struct xs_cl_queue *xs_cl_queue_of(cl_command_queue handle);

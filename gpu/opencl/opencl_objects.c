@@ -14,6 +14,7 @@ static struct xs_handles queues = { .size = 16384 };  /* struct xs_cl_queue * */
 #define MAX_SIZES 256u /* of a kernel: one that is launched in more is not worth their room */
 
 static bool any_profiling_added;
+void (*xs_cl_last_chance)(void);
 
 /* ---- devices and queues ---- */
 
@@ -159,6 +160,19 @@ static bool work_wanted(cl_device_id device)
 	return xs_cl_wanted_devices == UINT64_MAX || !xs_cl_devices[device_index(device)].unwanted;
 }
 
+/*
+ * At the first queue, when the runtime's libraries are there. What they have registered with
+ * atexit() by now runs after ours: their threads still work while we wait. (LLVM's destructors
+ * leave nothing that PoCL's threads could compile with, so the program would crash.)
+ */
+static void wait_at_exit(void)
+{
+	static atomic_flag is_registered = ATOMIC_FLAG_INIT;
+
+	if (xs_cl_last_chance && !atomic_flag_test_and_set(&is_registered))
+		(void)atexit(xs_cl_last_chance);
+}
+
 static struct xs_cl_queue *queue_add(cl_command_queue handle, cl_device_id device,
 				     cl_command_queue_properties properties, bool added)
 {
@@ -179,6 +193,7 @@ static struct xs_cl_queue *queue_add(cl_command_queue handle, cl_device_id devic
 	queue->in_order = !(properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
 	queue->profiling_added = added;
 	queue->array_length = 0;
+	wait_at_exit();
 	if (added)
 		any_profiling_added = true;
 	atomic_store_explicit(slot, (uint64_t)(uintptr_t)queue, memory_order_release);

@@ -15,6 +15,7 @@ struct py_thread {
 	struct {
 		struct py_function *function;
 		uint64_t tick; /* 0: recording was off */
+		bool counted;  /* it has no slice */
 		bool told;
 	} open[DEPTH];
 };
@@ -85,6 +86,7 @@ void py_enter(struct py_function *function)
 	at = thread->depth++;
 	thread->open[at].function = function;
 	thread->open[at].told = false;
+	thread->open[at].counted = function->counted;
 	thread->open[at].tick = xs_paused() ? 0 : xs_tick(xs_use_tsc);
 	if (thread->open[at].tick && !function->counted)
 		thread->open[at].told = tell(XS_BEGIN, function->name, thread->open[at].tick);
@@ -97,7 +99,8 @@ static void end_innermost(struct py_thread *thread, uint64_t tick)
 	if (thread->open[at].told)
 		(void)tell(XS_END, domain(), tick);
 	if (thread->open[at].tick)
-		py_function_ended(thread->open[at].function, tick - thread->open[at].tick);
+		py_function_ended(thread->open[at].function, tick - thread->open[at].tick,
+				  thread->open[at].counted);
 }
 
 void py_leave(const struct py_function *function)

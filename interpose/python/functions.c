@@ -207,20 +207,20 @@ static double ns_of(uint64_t ticks)
 	return passed ? (double)ticks * ns / (double)passed : 0;
 }
 
-void py_function_ended(struct py_function *function, uint64_t ticks)
+void py_function_ended(struct py_function *function, uint64_t ticks, bool counted)
 {
 	static struct xs_hook at_end = { .function = tell_all }, at_stop = { .function = tell_all };
 
 	function->calls++;
 	function->ticks += ticks;
 	if (!py_cost_is_measured)
-		xs_count_function(!function->counted);
-	if (function->counted) {
+		xs_count_function(!counted);
+	if (counted) {
 		function->untold++;
 		function->untold_ticks += ticks;
 		if (function->untold == TELL_EACH)
 			tell_counted(function);
-	} else if (__builtin_expect(function->calls % MANY == 0, 0) &&
+	} else if (__builtin_expect(function->calls % MANY == 0, 0) && !function->counted &&
 		   ns_of(function->ticks) / (double)function->calls < SHORT_NS) {
 		xs_at_end(&at_end);
 		xs_at_stop(&at_stop);

@@ -85,8 +85,8 @@ struct py_function {
 };
 /* NULL: there is no room for more functions. */
 struct py_function *py_function(const struct py_object *code);
-/* A call has ended. */
-void py_function_ended(struct py_function *function, uint64_t ticks);
+/* A call has ended. counted: it has no slice, as the function was only counted when it began. */
+void py_function_ended(struct py_function *function, uint64_t ticks, bool counted);
 
 /* ---- calls.c: the calling thread's open calls ---- */
 

@@ -60,20 +60,81 @@ static void nesting(void)
 		at_random(XS_FIT_NESTING, round, 2 + round * 10);
 }
 
+enum { MANY = 20000, SOURCES = 4 };
+
+static struct one {
+	uint64_t start, end;
+	uint32_t lane;
+} many[MANY];
+
+/* by lane and start, the longer one first */
+static int compare(const void *a_, const void *b_)
+{
+	const struct one *a = a_, *b = b_;
+
+	if (a->lane != b->lane)
+		return a->lane < b->lane ? -1 : 1;
+	if (a->start != b->start)
+		return a->start < b->start ? -1 : 1;
+	return a->end > b->end ? -1 : a->end < b->end;
+}
+
+static bool all_nest(void)
+{
+	static uint64_t open[MANY];
+	uint32_t depth = 0;
+
+	qsort(many, MANY, sizeof(*many), compare);
+	for (uint32_t i = 0; i < MANY; i++) {
+		if (i && many[i].lane != many[i - 1].lane)
+			depth = 0;
+		while (depth && open[depth - 1] <= many[i].start)
+			depth--;
+		if (depth && open[depth - 1] < many[i].end)
+			return false;
+		open[depth++] = many[i].end;
+	}
+	return true;
+}
+
+/*
+ * As rings are read: all of one thread, then all of the next one. A long one lies far before others
+ * that begin within it, with thousands of short ones between.
+ */
+static void far_back(void)
+{
+	for (unsigned long long seed = 1; seed <= 5; seed++) {
+		unsigned long long random = seed;
+		struct xs_lanes lanes = { .count = 0 };
+
+		for (uint32_t i = 0; i < MANY; i++) {
+			uint64_t start = 1 + i % (MANY / SOURCES) * 10 + tap_random(&random) % 9,
+				 end = start + 1 +
+				       tap_random(&random) % (tap_random(&random) % 50 ? 5 : 30000);
+			const struct xs_lane *lane =
+				xs_lanes_take(&lanes, start, end, XS_FIT_NESTING);
+
+			many[i] = (struct one){ start, end, (uint32_t)(lane - lanes.lane) };
+		}
+		CHECK(all_nest(), "slices overlap without nesting, seed %llu", seed);
+		xs_lanes_fini(&lanes);
+	}
+}
+
 /* Of a thread that was not running for a while, beside thousands of others' in that time. */
 static void long_ago(void)
 {
-	enum { MANY = 3000 };
+	enum { BETWEEN = 3000 };
 	struct xs_lanes lanes = { .count = 0 };
-	const struct xs_lane *lane = xs_lanes_take(&lanes, 10, 10 + 10 * MANY, XS_FIT_NESTING);
+	const struct xs_lane *lane = xs_lanes_take(&lanes, 10, 10 + 10 * BETWEEN, XS_FIT_NESTING);
 
-	for (uint64_t i = 2; i < MANY; i++) {
+	for (uint64_t i = 2; i < BETWEEN; i++) {
 		lane = xs_lanes_take(&lanes, 10 * i, 10 * i + 5, XS_FIT_NESTING);
 		if (i < 1000 && !CHECK(lane == &lanes.lane[0], "one inside is on another lane"))
 			break;
 	}
-	lane = xs_lanes_take(&lanes, 10 * MANY, 20 + 10 * MANY, XS_FIT_NESTING);
-	CHECK(lane != &lanes.lane[0], "one crosses what began %d intervals ago", MANY);
+	lane = xs_lanes_take(&lanes, 10 * BETWEEN, 20 + 10 * BETWEEN, XS_FIT_NESTING);
+	CHECK(lane != &lanes.lane[0], "one crosses what began %d intervals ago", BETWEEN);
 	xs_lanes_fini(&lanes);
 }
 
@@ -105,6 +166,7 @@ int main(int argc, char **argv)
 	tap_main(argv);
 	tap_run("apart", apart);
 	tap_run("nesting", nesting);
+	tap_run("far back", far_back);
 	tap_run("long ago", long_ago);
 	tap_run("forgotten", forgotten);
 	return tap_done();

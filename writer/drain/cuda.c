@@ -355,18 +355,15 @@ static void make_history(struct xs_process *process)
 void xs_cuda_read_newest(struct xs_process *process)
 {
 	struct xs_cuda *cuda = process->cuda;
-	uint64_t untimed, unknown;
+	uint64_t unknown;
 
 	if (!cuda || !cuda->file)
 		return;
-	untimed = cuda->untimed;
 	unknown = cuda->unknown;
 	cuda->for_later = process->end == XS_END_RUNNING;
 	(void)read_buffers(process, true);
-	if (cuda->for_later) {
-		cuda->untimed = untimed;
+	if (cuda->for_later)
 		cuda->unknown = unknown;
-	}
 	read_orphans(process, true);
 	xs_cuda_tell_waits(process, true);
 	xs_cuda_tell_streams(process, true);
@@ -431,9 +428,7 @@ void xs_cuda_finish(struct xs_process *process)
 	dropped = cuda->file ? atomic_load(&cuda->file->dropped) : 0;
 	/* a hostile process may have written any number */
 	dropped = dropped < 1ull << 48 ? dropped : 0;
-	open = cuda->launches > cuda->joined + cuda->untimed
-		       ? cuda->launches - cuda->joined - cuda->untimed
-		       : 0;
+	open = cuda->awaited > cuda->joined ? cuda->awaited - cuda->joined : 0;
 	process->lost += dropped;
 	process->untimed += cuda->untimed;
 	process->open_commands += open > dropped ? open - dropped : 0;

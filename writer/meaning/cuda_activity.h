@@ -19,7 +19,7 @@ struct xs_cuda_call {
 	uint64_t tick;
 	uint32_t correlation, host_ticks, tid;
 	uint32_t name; /* the kernel's; 0: none */
-	bool known, launch, joined;
+	bool known, launch, awaited, joined;
 	uint8_t external; /* kind of the id below + 1; 0: none */
 	uint64_t external_id;
 };
@@ -57,8 +57,8 @@ struct xs_cuda {
 	uint32_t off; /* interned; 0: it is traced */
 	uint16_t size[XS_ACTIVITY_KINDS];
 	struct xs_cuda_buffer buffer[XS_ACTIVITY_BUFFERS];
-	struct xs_cuda_call *calls; /* XS_CUDA_CALLS */
-	uint64_t launches, joined;  /* of kernels: calls, and those of them that have a record */
+	struct xs_cuda_call *calls;	/* XS_CUDA_CALLS */
+	uint64_t awaited, joined;	/* calls whose work has a record, and those that have it */
 	struct xs_cuda_orphan *orphans; /* XS_CUDA_ORPHANS; NULL: none yet */
 	uint32_t orphan_count;
 	uint32_t serial;      /* of the work that was shown */

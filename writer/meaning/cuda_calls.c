@@ -43,9 +43,10 @@ void xs_cuda_enqueued(struct xs_track *track, const struct xs_event *event, uint
 	call->tid = track->tid;
 	call->name = event->name;
 	call->launch = event->flags & XS_ENQUEUED_FLAG_LAUNCH;
+	call->awaited = call->launch || event->flags & XS_ENQUEUED_FLAG_AWAITED;
 	call->known = true;
-	cuda->launches += call->launch;
-	cuda->joined += call->launch && call->joined;
+	cuda->awaited += call->awaited;
+	cuda->joined += call->awaited && call->joined;
 }
 
 void xs_cuda_ended(const struct xs_cuda *cuda, uint32_t correlation)

@@ -260,25 +260,24 @@ static enum outcome show_work(struct xs_process *process, struct piece *piece, b
 {
 	struct xs_cuda *cuda = process->cuda;
 	struct xs_cuda_call *call = xs_cuda_call_of(cuda, piece->correlation);
-	bool launched = call && call->launch && piece->kernel;
+	bool awaited = call && call->awaited && !call->joined && (piece->kernel || !call->launch);
 
 	if (!call && !last)
 		return OUTCOME_LATER;
 	if (!call && was_paused(process))
 		return OUTCOME_LEFT_OUT; /* it was made while nothing was recorded */
-	if (launched && !call->joined)
-		cuda->joined++;
+	/* no time could be had, or it has not ended */
+	if ((!piece->start || !piece->end) && cuda->for_later)
+		return OUTCOME_LEFT_OUT;
+	cuda->joined += awaited;
 	if (call)
 		call->joined = true;
+	else
+		xs_cuda_ended(cuda, piece->correlation);
 	if (!piece->start || !piece->end) {
-		/* no time could be had, or it has not ended */
-		if (launched)
-			cuda->joined--;
 		cuda->untimed++;
 		return OUTCOME_LEFT_OUT;
 	}
-	if (!call && piece->kernel)
-		xs_cuda_ended(cuda, piece->correlation);
 	if (!device_wanted(process, piece->record.device))
 		return OUTCOME_LEFT_OUT;
 	if (!place(process, piece, call)) {

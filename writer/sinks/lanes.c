@@ -40,14 +40,6 @@ static void move_gap(struct xs_lane *lane, uint32_t to)
 	lane->gap = to;
 }
 
-/* When all have ended of the intervals up to number i, of which that one begins last. */
-static uint64_t ended(const struct xs_lane *lane, uint32_t i)
-{
-	const struct xs_interval *last = interval(lane, i);
-
-	return last->end > last->before ? last->end : last->before;
-}
-
 /*
  * Does [start, end] overlap an interval of the lane otherwise than by nesting? `at`: how many begin
  * before it.
@@ -61,13 +53,10 @@ static bool crosses(const struct xs_lane *lane, uint32_t at, uint64_t start, uin
 		return false;
 	while (first < lane->count && interval(lane, first)->start < end)
 		first++;
-	/*
-	 * first, so that a lane on which too many are open is left at once; one of those that are
-	 * not looked at may last longer than a thousand behind it
-	 */
-	if (first > LOOK_BACK && ended(lane, first - LOOK_BACK) > start)
+	/* what is not looked at may cross; and a lane on which too many are open is left at once */
+	if (first > LOOK_BACK && interval(lane, first - LOOK_BACK - 1)->reach > start)
 		return true;
-	for (uint32_t i = first; i && first - i < LOOK_BACK; i--) {
+	for (uint32_t i = first; i && interval(lane, i - 1)->reach > start; i--) {
 		const struct xs_interval *other = interval(lane, i - 1);
 		bool apart = other->end <= start || other->start >= end;
 		bool inside = other->start >= start && other->end <= end,
@@ -116,7 +105,7 @@ static uint32_t make_room(struct xs_lane *lane, uint32_t at)
 		return at;
 	move_gap(lane, lane->count);
 	if (lane->count == MEMORY || (lane->room && all_bytes >= BYTES_MAX)) {
-		lane->forgotten = ended(lane, half - 1);
+		lane->forgotten = interval(lane, half - 1)->reach;
 		memmove(lane->taken, lane->taken + half,
 			(lane->count - half) * sizeof(*lane->taken));
 		lane->count -= half;
@@ -148,13 +137,14 @@ static bool take(struct xs_lane *lane, uint64_t start, uint64_t end, enum xs_fit
 	if (at == UINT32_MAX)
 		return false;
 	move_gap(lane, at);
-	lane->taken[lane->gap++] = (struct xs_interval){ start, end, at ? ended(lane, at - 1) : 0 };
-	lane->count++;
-	for (uint32_t i = at + 1; i < lane->count && interval(lane, i)->start < end; i++)
-		if (interval(lane, i)->before < end)
-			interval(lane, i)->before = end;
+	lane->taken[lane->gap++] = (struct xs_interval){ start, end, end };
 	if (end > lane->latest)
 		lane->latest = end;
+	lane->count++;
+	if (at && interval(lane, at - 1)->reach > end)
+		interval(lane, at)->reach = interval(lane, at - 1)->reach;
+	while (++at < lane->count && interval(lane, at)->reach < end)
+		interval(lane, at)->reach = end;
 	return true;
 }
 

@@ -9,7 +9,7 @@
 
 struct xs_interval {
 	uint64_t start, end;
-	uint64_t before; /* the latest end of those in front of it that reach into it */
+	uint64_t reach; /* the latest end among this one and those before it */
 };
 
 /*
