@@ -138,9 +138,9 @@ static void long_ago(void)
 	xs_lanes_fini(&lanes);
 }
 
-static uint64_t put_many(struct xs_lanes *lanes, uint64_t from, uint32_t many)
+static uint64_t put_many(struct xs_lanes *lanes, uint64_t from, uint32_t count)
 {
-	for (; many--; from += 2)
+	for (; count--; from += 2)
 		(void)xs_lanes_take(lanes, from, from + 1, XS_FIT_NESTING);
 	return from;
 }
