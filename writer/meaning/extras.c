@@ -5,6 +5,8 @@
 
 #include <stdlib.h>
 
+#include "sink.h"
+
 #define ARGS_MAX   (256u << 10) /* bytes of one task's arguments */
 #define ARGS_BYTES (256u << 20) /* of all tasks that are open in a process */
 #define ARGS_ROOM  64u		/* of a task's first ones */
@@ -116,4 +118,16 @@ void xs_extra_add_args(struct xs_process *process, struct xs_open *task,
 	memcpy(extra->args + extra->length, args, given);
 	memset(extra->args + extra->length + given, 0, whole - given);
 	extra->length += whole;
+}
+
+void xs_extra_set_ids(struct xs_process *process, struct xs_open *task,
+		      const struct xs_task_record *record)
+{
+	struct xs_id self;
+
+	if (!xs_id_is_null(&record->id) && xs_extra_of(process, task))
+		task->extra->id = record->id;
+	if (!xs_id_is_null(&record->parent) && process->open_count &&
+	    xs_extra_self(process, task, &self))
+		XS_TELL_SINKS(process, flow, process, "parent", &record->parent, &self);
 }

@@ -12,18 +12,6 @@
 #include "spans.h"
 #include "tasks.h"
 
-void xs_itt_set_ids(struct xs_process *process, struct xs_open *task,
-		    const struct xs_task_record *record)
-{
-	struct xs_id self;
-
-	if (!xs_id_is_null(&record->id) && xs_extra_of(process, task))
-		task->extra->id = record->id;
-	if (!xs_id_is_null(&record->parent) && process->open_count &&
-	    xs_extra_self(process, task, &self))
-		XS_TELL_SINKS(process, flow, process, "parent", &record->parent, &self);
-}
-
 void xs_itt_end(struct xs_track *track, struct xs_open *task, uint64_t end, bool displaced,
 		bool unfinished)
 {
@@ -153,7 +141,7 @@ static void read_task(struct xs_track *track, const struct xs_task_record *recor
 		xs_counted_begins(track, &record->event, task);
 	if (task->start != ns)
 		track->last_ns = last; /* it is not on the thread's own track */
-	xs_itt_set_ids(track->process, task, record);
+	xs_extra_set_ids(track->process, task, record);
 	if (displaced)
 		xs_track_displace(track, task);
 }

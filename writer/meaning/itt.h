@@ -6,15 +6,10 @@
 
 #include "track.h"
 
-struct xs_task_record;
-
 /* A record of ITT other than XS_BEGIN and XS_END. */
 void xs_itt_read(struct xs_track *track, const struct xs_event *event, uint32_t size);
 /* A task that is not plain has ended: tells the sinks, and forgets it. */
 void xs_itt_end(struct xs_track *track, struct xs_open *task, uint64_t end, bool displaced,
 		bool unfinished);
-/* What the record says of the task's own id and its parent's. */
-void xs_itt_set_ids(struct xs_process *process, struct xs_open *task,
-		    const struct xs_task_record *record);
 
 #endif

@@ -10,7 +10,6 @@
 #include "copy.h"
 #include "early.h"
 #include "extras.h"
-#include "itt.h"
 #include "own_clock.h"
 #include "pauses.h"
 #include "sink.h"
@@ -357,7 +356,7 @@ void xs_spans_read(struct xs_track *track, const struct xs_task_record *record, 
 	if (!half->key.is_end) {
 		half->task.name = xs_name_of(process, record->event.name);
 		half->key.scope = half->task.name.scope;
-		xs_itt_set_ids(process, &half->task, record);
+		xs_extra_set_ids(process, &half->task, record);
 	}
 	if (half->key.tid)
 		add_half(process, half);
