@@ -74,7 +74,7 @@ void rundir_open(struct rundir *dir, const struct xs_options *options)
 	memcpy(dir->run.host, "testhost", 9);
 	dir->run.date_offset = (int64_t)(control->real0 - control->mono0);
 	dir->run.base = control->real0 / DAY_NS * DAY_NS;
-	first.tick = control->tick0;
+	first.tick = dir->run.began = control->tick0;
 	first.mono = control->mono0;
 	if (xs_timeline_init(&dir->run.clock, control->use_tsc ? XS_CLOCK_TSC : XS_CLOCK_MONOTONIC,
 			     first,

@@ -154,7 +154,7 @@ static void finish_track(struct xs_track *track, uint64_t end)
 	uint64_t start = xs_process_ns(process, call_tick), call_end = end, off;
 
 	if (atomic_load_explicit(&track->ring->state, memory_order_relaxed) != XS_RING_LIVE ||
-	    call_tick < process->run->clock.segments[0].tick || call_tick > track->latest)
+	    call_tick < process->run->began || call_tick > track->latest)
 		call = 0;
 	/* a dump: that call began when the history had been read already */
 	if (process->run->flight && start >= process->run->dump->to)

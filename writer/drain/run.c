@@ -134,9 +134,12 @@ static int open_clocks(struct xs_run *run)
 					 run->use_tsc ? XS_CLOCK_TSC : XS_CLOCK_MONOTONIC, first,
 					 (int64_t)(control->real0 - control->mono0 - run->base));
 
-	return error < 0 ? error
-			 : xs_timeline_init(&run->raw, XS_CLOCK_RAW, control->raw0,
-					    run->clock.offset);
+	if (error < 0)
+		return error;
+	run->began = run->clock.segments[0].tick;
+	if (run->began > first.tick)
+		run->began = first.tick;
+	return xs_timeline_init(&run->raw, XS_CLOCK_RAW, control->raw0, run->clock.offset);
 }
 
 int xs_run_open(struct xs_run *run, const char *dir, int channel)

@@ -51,7 +51,7 @@ static bool may_have_no_time(uint32_t kind)
 /* Nothing happens before the run begins. */
 static inline bool is_too_early(const struct xs_track *track, const struct xs_event *event)
 {
-	return __builtin_expect(event->tick < track->process->run->clock.segments[0].tick, 0) &&
+	return __builtin_expect(event->tick < track->process->run->began, 0) &&
 	       !may_have_no_time(event->kind);
 }
 

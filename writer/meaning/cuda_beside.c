@@ -17,8 +17,7 @@ static uint64_t in_trace(const struct xs_cuda *cuda, uint64_t ns)
 static bool is_possible(const struct xs_process *process, uint64_t ns)
 {
 	return ns <= process->horizon && !xs_process_was_paused(process, ns) &&
-	       ns >= xs_process_ns(process, process->run->control->tick0) &&
-	       !xs_cuda_is_past(process, ns);
+	       ns >= xs_process_ns(process, process->run->began) && !xs_cuda_is_past(process, ns);
 }
 
 /* What is told of it; keys are constants. */

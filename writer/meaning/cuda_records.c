@@ -181,8 +181,7 @@ static bool place(struct xs_process *process, struct piece *piece, const struct 
 	work->start = in_trace(cuda, piece->start);
 	work->end = in_trace(cuda, piece->end);
 	if (work->start > process->horizon || work->end > process->horizon ||
-	    work->end < work->start ||
-	    work->start < xs_process_ns(process, process->run->control->tick0))
+	    work->end < work->start || work->start < xs_process_ns(process, process->run->began))
 		return false;
 	work->host_start = call ? xs_process_ns(process, call->tick) : work->start;
 	work->host_end = call ? xs_process_ns(process, call->tick + call->host_ticks) : work->start;

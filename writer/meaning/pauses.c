@@ -30,9 +30,8 @@ static uint64_t tick_of(const struct xs_process *process, const _Atomic uint64_t
 {
 	/* pairs with the release of a pause's end */
 	uint64_t tick = atomic_load_explicit(place, memory_order_acquire);
-	uint64_t first = process->run->clock.segments[0].tick;
 
-	return tick < first ? first : tick;
+	return tick < process->run->began ? process->run->began : tick;
 }
 
 /* The first one of the list that the track is not past; *ret_from UINT64_MAX: there is none. */

@@ -49,6 +49,8 @@ struct xs_run {
 	const struct xs_strings *strings;
 	uint64_t strings_size;
 	struct xs_timeline clock, raw; /* of ticks, of CLOCK_MONOTONIC_RAW */
+	/* tick: no event is older; a timeline that is restored begins later */
+	uint64_t began;
 	/* ns since the epoch that the traces' times count from: the start of the run's day */
 	uint64_t base;
 	char host[64];
