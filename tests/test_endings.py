@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import APPS, XSTRACE, alive, compile_c, expected_lines, limited, wait_until
+from conftest import APPS, ROOT, XSTRACE, alive, compile_c, expected_lines, limited, wait_until
 from test_opencl import check_device
 
 ITT = "--chrome-itt-logging"
@@ -249,6 +249,47 @@ def test_busy_drain_process_killed(xstrace, seed):
     recover(run)
     check_truth(run.trace, path, all_of_them=False)
     assert run.trace.other["events"] >= 2 * 64 * 1024 // 16 - 1000
+
+
+# of the drain process's timeline only the newest pieces are kept: all of them begin when the program has ended
+LATER = r"""
+#include <stdio.h>
+#include "shm.h"
+int main(int argc, char **argv)
+{
+	static struct xs_control control;
+	FILE *file = fopen(argv[1], "r+");
+
+	fread(&control, sizeof(control), 1, file);
+	for (unsigned i = 0; i < XS_SEGMENTS_SAVED; i++) {
+		struct xs_segment *s = &control.segments[i];
+
+		if (i)
+			*s = control.segments[0];
+		else
+			s->tick += 1ull << 33, s->ns += s->slope << 1;
+	}
+	control.segment_count = 10 * XS_SEGMENTS_SAVED;
+	rewind(file);
+	fwrite(&control, sizeof(control), 1, file);
+	return fclose(file);
+}
+"""
+
+
+def test_a_long_run_is_recovered(xstrace):
+    """What was recorded before the oldest piece of the timeline that is left is no record from before the run."""
+    later = compile_c(xstrace.home / "later", LATER, "-D_GNU_SOURCE", "-I", ROOT / "common")
+    run = xstrace.start(ITT, "sh", ["-c", f"sleep 1; {APPS}/itt_tasks 5000 1"])
+    drain = run.drain
+    os.kill(drain, signal.SIGSTOP)
+    wait_until(lambda: "sh" not in run.children())
+    os.kill(drain, signal.SIGKILL)
+    run.wait()
+    subprocess.run([later, Path(run.dir) / "control"], check=True)
+    recover(run)
+    assert run.trace.count("tasks") == 5000
+    assert run.trace.other["lost"] == 0 and "corrupt" not in run.trace.other
 
 
 def test_app_of_a_killed_drain_process_ends_as_ever(xstrace):
