@@ -47,6 +47,7 @@ class SoftCUDA:
                 **{key: value if key in TEXT else int(value) for key, value in row.items()}
             )
             for row in rows
+            if None not in row.values()  # the program was killed in the middle of a line
         ]
         return sorted(found, key=lambda command: (command.pid, command.seq))
 

@@ -445,8 +445,10 @@ static void *crash_second(void *unused)
 
 		text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
 		fclose(file);
-		if (strstr(text, "SigBlk:\tfffffff"))
+		if (strstr(text, "SigBlk:\tfffffff")) {
+			usleep(500); /* its first instructions may wait for a processor */
 			*nowhere = 1;
+		}
 	}
 }
 
