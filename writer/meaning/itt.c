@@ -83,7 +83,7 @@ static void read_args(struct xs_track *track, const struct xs_args_record *recor
 	if (record->event.kind == XS_ARGS) {
 		task = find_open(track, record->event.name, &record->id);
 		if (!task && !xs_id_is_null(&record->id))
-			task = xs_spans_find(track->process, &record->event, &record->id);
+			task = xs_spans_find(track, &record->event, &record->id);
 	}
 	if (task)
 		xs_extra_add_args(track->process, task, record, length);

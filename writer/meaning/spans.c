@@ -41,6 +41,7 @@ struct keyed {
 	struct keyed *next;    /* unused ones */
 	struct xs_early early; /* of an end */
 	uint64_t tick;
+	uint32_t by;	     /* the thread whose ring it was in */
 	struct xs_open task; /* of an end: start is its time */
 };
 
@@ -345,6 +346,7 @@ void xs_spans_read(struct xs_track *track, const struct xs_task_record *record, 
 	half = new_half(process);
 	if (!half)
 		return;
+	half->by = track->tid;
 	half->key.is_end = record->event.kind == XS_CLOSE;
 	half->key.span = span;
 	half->key.id = record->id;
@@ -364,14 +366,42 @@ void xs_spans_read(struct xs_track *track, const struct xs_task_record *record, 
 		add_in_time(process, half);
 }
 
-/* The one of this key that is open at `tick`, which is `ns`; NULL: none. */
-static struct keyed *open_at(const struct xs_keyed *keyed, struct key key, uint64_t tick,
-			     uint64_t ns)
+/*
+ * What a thread says of a span that it then hands on may seem to come after the other thread's end,
+ * and even after the next begin. `begin`: the latest one. NULL: it has handed on none just now.
+ */
+static struct keyed *handed_on(const struct xs_keyed *keyed, struct keyed *begin, uint32_t by,
+			       uint64_t ns)
+{
+	const struct keyed *end;
+	struct key earlier;
+
+	while (begin) {
+		end = partner(&keyed->waiting, &begin->key, 0);
+		if (end && end->key.start + HANDED_SLACK < ns)
+			return NULL;
+		if (begin->by == by)
+			return begin;
+		earlier = begin->key;
+		earlier.is_end = true; /* its partner: the begin before that time */
+		if (!earlier.start--)
+			return NULL;
+		begin = partner(&keyed->waiting, &earlier, 0);
+	}
+	return NULL;
+}
+
+/* The one of this key that is open at `tick`, which is `ns`, for thread `by`; NULL: none. */
+static struct keyed *open_at(const struct xs_keyed *keyed, struct key key, uint32_t by,
+			     uint64_t tick, uint64_t ns)
 {
 	struct keyed *begin, *end, *latest;
 
 	key.start = ns;
 	begin = partner(&keyed->waiting, &key, 0);
+	latest = handed_on(keyed, begin, by, ns);
+	if (latest)
+		return latest;
 	end = begin ? partner(&keyed->waiting, &begin->key, 0) : NULL;
 	if (begin && (!end || end->tick > tick))
 		return begin;
@@ -383,16 +413,17 @@ static struct keyed *open_at(const struct xs_keyed *keyed, struct key key, uint6
 	return latest && latest->tick <= tick && (!end || end->tick > tick) ? latest : NULL;
 }
 
-struct xs_open *xs_spans_find(struct xs_process *process, const struct xs_event *event,
+struct xs_open *xs_spans_find(const struct xs_track *track, const struct xs_event *event,
 			      const struct xs_id *id)
 {
+	const struct xs_process *process = track->process;
 	uint64_t ns = xs_process_ns(process, event->tick);
 
 	for (uint8_t span = 0; process->keyed && span < XS_SPAN_COUNT; span++) {
 		const struct key key = {
 			.is_end = true, .span = span, .scope = event->name, .id = *id
 		};
-		struct keyed *found = open_at(process->keyed, key, event->tick, ns);
+		struct keyed *found = open_at(process->keyed, key, track->tid, event->tick, ns);
 
 		if (found)
 			return &found->task;

@@ -12,7 +12,7 @@ struct xs_task_record;
 void xs_spans_read(struct xs_track *track, const struct xs_task_record *record, uint32_t size,
 		   uint64_t ns);
 /* The span with this id, of the event's domain, that is open at the event; NULL: none. */
-struct xs_open *xs_spans_find(struct xs_process *process, const struct xs_event *event,
+struct xs_open *xs_spans_find(const struct xs_track *track, const struct xs_event *event,
 			      const struct xs_id *id);
 /* What the track alone knows of open spans is found through its process from here on. */
 void xs_spans_release(struct xs_track *track);
