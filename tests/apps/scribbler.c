@@ -271,7 +271,7 @@ int main(int argc, char **argv)
 	state = strtoull(argv[4], NULL, 10) * 0x9e3779b97f4a7c15ull + 1;
 	text = argc > 6 ? argv[6] : "";
 	end = now_ns() + strtoull(argv[5], NULL, 10) * 1000000;
-	latest = end + strtoull(argv[5], NULL, 10) * 10000000;
+	latest = end + strtoull(argv[5], NULL, 10) * 2000000;
 	signal(SIGBUS, on_bus);
 	/* where others have the processors, it goes on until it has done what it is there for */
 	while (!sigsetjmp(cut, 1) &&
