@@ -339,7 +339,7 @@ def spoil(run, how):
 @pytest.mark.parametrize("how", ["cut", "scribbled", "gone", "another", "link", "fifo", "mode"])
 def test_a_spoilt_spool_is_told(xstrace, how):
     def rings():
-        run, app, _ = start_on_disk(xstrace)
+        run, app, _ = start_on_disk(xstrace, 4 * MIB)  # more than is read before the kill
         os.kill(run.drain, signal.SIGKILL)
         os.kill(app, signal.SIGKILL)
         run.wait()
@@ -361,7 +361,7 @@ def test_a_spoilt_spool_is_told(xstrace, how):
 
 @pytest.mark.parametrize("how", ["cut", "scribbled"])
 def test_a_spool_that_is_spoilt_while_it_is_used(xstrace, how):
-    run, app, _ = start_on_disk(xstrace)
+    run, app, _ = start_on_disk(xstrace, 4 * MIB)
     for _ in range(3):
         spoil(run, how)
     os.kill(app, signal.SIGKILL)
