@@ -175,10 +175,11 @@ def test_lanes_of_requests(xstrace, mpi_app):
         assert {trace.names("thread_name")[s.track] for s in last} == {"MPI requests"}
 
 
+@pytest.mark.parametrize("kind", [(), ("persistent",)], ids=["immediate", "persistent"])
 @pytest.mark.parametrize("many", [50, 1000])
-def test_requests_that_threads_hand_to_each_other(xstrace, mpi_app, many):
+def test_requests_that_threads_hand_to_each_other(xstrace, mpi_app, many, kind):
     """They have one handle. Rings are read one after the other, but what belongs together is found by its time."""
-    job = Ranks(xstrace, MPI, mpi_app("mpi_handed"), [many], ranks=1)
+    job = Ranks(xstrace, MPI, mpi_app("mpi_handed"), [many, *kind], ranks=1)
     if job.run.status == 77:
         pytest.skip("no MPI_THREAD_MULTIPLE")
     assert job.run.status == 0, job.run.err

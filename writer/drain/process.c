@@ -23,12 +23,12 @@
 #include "extras.h"
 #include "faults.h"
 #include "flight.h"
-#include "mpi_records.h"
 #include "names.h"
 #include "order.h"
 #include "output.h"
 #include "pauses.h"
 #include "processes.h"
+#include "requests.h"
 #include "sink.h"
 #include "sinks_open.h"
 #include "spans.h"
@@ -117,7 +117,7 @@ uint64_t xs_process_read(struct xs_process *process, bool all)
 	read = read_tracks(process, all);
 	if (all || !xs_process_is_behind(process)) {
 		xs_spans_pass(process);
-		xs_mpi_pass(process);
+		xs_requests_pass(process);
 	}
 	if (process->awaits_event && xs_cuda_is_there(process))
 		process->awaits_event = !xs_sinks_open(process, true);
@@ -223,7 +223,7 @@ static void finish_tracks(struct xs_process *process)
 	for (uint32_t i = 0; i < process->track_count; i++)
 		finish_track(process->tracks[i], now);
 	xs_spans_finish(process, now);
-	xs_mpi_finish(process, now);
+	xs_requests_finish(process, now);
 	process->lost += atomic_load(&process->file->lost_no_ring);
 	process->open_commands = open_commands(process);
 	process->untimed = atomic_load(&process->file->untimed) + process->untimed_here;
@@ -453,7 +453,7 @@ static void forget_open(struct xs_process *process)
 			xs_extra_drop(process, &track->open[--track->depth]);
 	}
 	xs_spans_finish(process, 0);
-	xs_mpi_finish(process, 0);
+	xs_requests_finish(process, 0);
 }
 
 void xs_process_free(struct xs_process *process)

@@ -10,6 +10,7 @@
 #include "copy.h"
 #include "early.h"
 #include "extras.h"
+#include "in_time.h"
 #include "own_clock.h"
 #include "pauses.h"
 #include "sink.h"
@@ -40,7 +41,7 @@ struct keyed {
 	} key;
 	struct keyed *next;    /* unused ones */
 	struct xs_early early; /* of an end */
-	uint64_t tick;
+	struct xs_timed timed;
 	uint32_t by;	     /* the thread whose ring it was in */
 	struct xs_open task; /* of an end: start is its time */
 };
@@ -48,9 +49,8 @@ struct keyed {
 struct xs_keyed {
 	struct xs_tree tree;
 	struct xs_earlies ends;
-	struct xs_tree waiting; /* for what was written earlier and is still to be read */
-	struct keyed **list;	/* those of `waiting`, in the order in which they were read */
-	uint32_t room;
+	struct xs_tree waiting;	   /* for what was written earlier and is still to be read */
+	struct xs_in_time in_time; /* the same ones */
 	struct keyed *spare;
 	uint64_t number; /* given out so far */
 };
@@ -131,7 +131,7 @@ static struct keyed *new_half(struct xs_process *process)
 	if (!half)
 		return NULL;
 	memset(half, 0, sizeof(*half));
-	half->key.number = ++process->keyed->number;
+	half->key.number = half->timed.number = ++process->keyed->number;
 	return half;
 }
 
@@ -208,48 +208,18 @@ static void add_half(struct xs_process *process, struct keyed *half)
 
 /* ---- in the order of time ---- */
 
-static int by_time(const void *x, const void *y)
+static void settle_one(void *of, struct xs_timed *timed)
 {
-	const struct keyed *a = *(struct keyed *const *)x, *b = *(struct keyed *const *)y;
-	int difference = order(a->tick, b->tick);
+	struct xs_process *process = of;
+	struct keyed *half = (struct keyed *)((char *)timed - offsetof(struct keyed, timed));
 
-	return difference ? difference : order(a->key.number, b->key.number);
+	xs_tree_take(&process->keyed->waiting, &half->key.node);
+	add_half(process, half);
 }
 
-/* Those that wait and were written by then: nothing that is still to be read lies before them. */
 static void settle(struct xs_process *process, uint64_t until)
 {
-	struct xs_keyed *keyed = process->keyed;
-	uint32_t count = keyed->waiting.count, settled = 0;
-
-	if (!count)
-		return;
-	qsort(keyed->list, count, sizeof(*keyed->list), by_time);
-	for (; settled < count && keyed->list[settled]->tick <= until; settled++) {
-		xs_tree_take(&keyed->waiting, &keyed->list[settled]->key.node);
-		add_half(process, keyed->list[settled]);
-	}
-	memmove(keyed->list, keyed->list + settled, (count - settled) * sizeof(*keyed->list));
-}
-
-/* Room for one more that waits. The older half goes without what they wait for. */
-static bool make_waiting_room(struct xs_process *process)
-{
-	struct xs_keyed *keyed = process->keyed;
-	uint32_t count = keyed->waiting.count, room = keyed->room ? 2 * keyed->room : 64;
-	struct keyed **grown;
-
-	if (count < keyed->room)
-		return true;
-	grown = room <= KEYED_MAX ? realloc(keyed->list, room * sizeof(struct keyed *)) : NULL;
-	if (!grown && count) {
-		qsort(keyed->list, count, sizeof(*keyed->list), by_time);
-		settle(process, keyed->list[count / 2]->tick);
-	} else if (grown) {
-		keyed->list = grown;
-		keyed->room = room;
-	}
-	return keyed->waiting.count < keyed->room;
+	xs_in_time_settle(&process->keyed->in_time, until, settle_one, process);
 }
 
 /*
@@ -260,15 +230,13 @@ static bool make_waiting_room(struct xs_process *process)
 static void add_in_time(struct xs_process *process, struct keyed *half)
 {
 	struct xs_keyed *keyed = process->keyed;
-	bool alone = process->track_count == 1 && half->tick <= process->pass_tick &&
+	bool alone = process->track_count == 1 && half->timed.tick <= process->pass_tick &&
 		     !keyed->waiting.count;
 
-	if (alone || !make_waiting_room(process)) {
+	if (alone || !xs_in_time_add(&keyed->in_time, &half->timed, settle_one, process))
 		add_half(process, half);
-		return;
-	}
-	keyed->list[keyed->waiting.count] = half;
-	xs_tree_add(&keyed->waiting, &half->key.node);
+	else
+		xs_tree_add(&keyed->waiting, &half->key.node);
 }
 
 void xs_spans_pass(struct xs_process *process)
@@ -310,7 +278,7 @@ static void read_bare(struct xs_track *track, const struct xs_event *event, uint
 	half->key.span = span;
 	half->key.tid = track->tid;
 	half->task.start = half->key.start = xs_own_time_begin(track, event, &half->task, ns);
-	half->tick = event->tick;
+	half->timed.tick = event->tick;
 	if (event->kind == XS_CLOSE) {
 		half->key.is_end = true;
 		half->key.scope = event->name;
@@ -353,7 +321,7 @@ void xs_spans_read(struct xs_track *track, const struct xs_task_record *record, 
 	half->key.tid = xs_id_is_null(&record->id) ? track->tid : 0;
 	half->task.start = half->key.start =
 		xs_own_time_begin(track, &record->event, &half->task, ns);
-	half->tick = record->event.tick;
+	half->timed.tick = record->event.tick;
 	half->key.scope = record->event.name;
 	if (!half->key.is_end) {
 		half->task.name = xs_name_of(process, record->event.name);
@@ -403,14 +371,15 @@ static struct keyed *open_at(const struct xs_keyed *keyed, struct key key, uint3
 	if (latest)
 		return latest;
 	end = begin ? partner(&keyed->waiting, &begin->key, 0) : NULL;
-	if (begin && (!end || end->tick > tick))
+	if (begin && (!end || end->timed.tick > tick))
 		return begin;
 	key.start = UINT64_MAX;
 	latest = partner(&keyed->tree, &key, 0);
 	if (!latest && !begin) /* by a clock of the application's it may begin at any time */
 		latest = partner(&keyed->waiting, &key, 0);
 	end = latest ? partner(&keyed->waiting, &latest->key, 0) : NULL;
-	return latest && latest->tick <= tick && (!end || end->tick > tick) ? latest : NULL;
+	return latest && latest->timed.tick <= tick && (!end || end->timed.tick > tick) ? latest
+											: NULL;
 }
 
 struct xs_open *xs_spans_find(const struct xs_track *track, const struct xs_event *event,
@@ -443,7 +412,7 @@ void xs_spans_finish(struct xs_process *process, uint64_t end)
 		take_half(process, k);
 		if (!k->key.is_end) {
 			/* it ended while nothing was recorded, if it ended at all */
-			uint64_t off = xs_process_paused_after(process, k->tick), last = end;
+			uint64_t off = xs_process_paused_after(process, k->timed.tick), last = end;
 
 			if (off != UINT64_MAX && xs_process_ns(process, off) < end)
 				last = xs_process_ns(process, off);
@@ -460,7 +429,7 @@ void xs_spans_finish(struct xs_process *process, uint64_t end)
 		free(k);
 	}
 	if (process->keyed)
-		free(process->keyed->list);
+		xs_in_time_free(&process->keyed->in_time);
 	free(process->keyed);
 	process->keyed = NULL;
 	xs_extras_free(process);
