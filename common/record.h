@@ -2,8 +2,8 @@
  * One record: what a traced process writes and the drain process reads.
  *
  * This file and common/shm.h are all that the two sides share. A record is written once and never
- * edited. It says its own size and kind, so that a reader skips kinds it does not know. Sizes are
- * multiples of 16 bytes.
+ * edited. It says its own size and kind. Both sides are of one version, so each kind has the sizes
+ * that stand in writer/meaning/sizes.c. Sizes are multiples of 16 bytes.
  */
 #ifndef XS_RECORD_H
 #define XS_RECORD_H

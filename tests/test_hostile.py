@@ -5,6 +5,7 @@ These run with any build; tests/sanitize runs them with the one that has ASan an
 
 import contextlib
 import json
+import mmap
 import os
 import re
 import shutil
@@ -350,3 +351,51 @@ def test_hostile_task_names_in_every_output(place):
         place.look()
         for path in [*place.out.glob("*.json"), *place.out.glob("r.*")]:
             path.unlink()
+
+
+def spoilt(memory, kind, words, number, new):
+    """Changes the number-th record of this kind and size in the process's first ring: new kind, new size (None: as it was)."""
+    at = {20480 + 8 * (4096 + (1 << 20)): 24576}[len(memory)]
+    while number >= 0:
+        assert memory[at + 13], "no such record"
+        number -= (memory[at + 12], memory[at + 13]) == (kind, words)
+        at += 8 * memory[at + 13] if number >= 0 else 0
+    memory[at + 12] = new[0] or memory[at + 12]
+    memory[at + 13] = new[1] or memory[at + 13]
+
+
+BEGIN, END, COUNTER, UNKNOWN = 3, 4, 11, 68
+SPOILT = {
+    "long_begin": [(BEGIN, 50, (None, 6))],  # what it swallows is an end and a begin: nothing is unmatched
+    "long_end": [(END, 50, (None, 10))],
+    "longest_begin": [(BEGIN, 50, (None, 66))],
+    "unknown_kinds": [(END, 50, (UNKNOWN, None)), (BEGIN, 50, (UNKNOWN, None))],
+    "short_counters": [(END, 50, (COUNTER, None)), (BEGIN, 50, (COUNTER, None))],
+}
+
+
+@pytest.mark.parametrize("recorder", [(), ("--session", "spoilt", "--flight-recorder", "60s")], ids=["trace", "flight"])
+@pytest.mark.parametrize("what", SPOILT)
+def test_records_of_sizes_that_their_kind_cannot_have(xstrace, what, recorder):
+    """One flipped bit makes a record swallow others, or be skipped: what is missing is told."""
+    run = xstrace.start([ITT, *recorder], "itt_steps", ["tasks", "a", "1", "wait", "tasks", "a", "99", "wait"], stdin=subprocess.PIPE)
+    run.wait_for_output()
+    wait_until(lambda: begun(run.dir))
+    drain = run.drain
+    os.kill(drain, signal.SIGSTOP)
+    try:
+        run.process.stdin.write(b"\n")
+        run.process.stdin.flush()
+        run.wait_for_output("ready 2")
+        (name,) = Path(run.dir).glob("p*")
+        with open(name, "r+b") as file, mmap.mmap(file.fileno(), 0) as memory:
+            for kind, number, new in SPOILT[what]:
+                spoilt(memory, kind, 2, number, new)
+    finally:
+        os.kill(drain, signal.SIGCONT)
+    if recorder:
+        assert subprocess.run([XSTRACE, "--dump", "spoilt"], capture_output=True, timeout=30).returncode == 0
+    run.process.stdin.close()
+    run.finish()
+    trace = run.traces[0]
+    assert run.status == 0 and trace.count("tasks") < 100 and trace.other["corrupt_rings"] == 1

@@ -488,6 +488,15 @@ def test_why_a_program_is_not_traced(xstrace, command, name, why):
     assert re.search(rf"process \d+ \(({name})\) is not traced: {why}", line), line
 
 
+def test_the_library_of_another_xstrace(xstrace):
+    """It does not join this one's run. The reason is not that it could not open it."""
+    path = xstrace.home / "libxstrace.so"
+    subprocess.run(["cc", "-shared", "-o", path, "-x", "c", "/dev/null"], check=True)
+    run = xstrace(ITT, "env", [f"LD_PRELOAD={path}", "sleep", "2"])
+    (line,) = lost(run)
+    assert re.search(r"process \d+ \(sleep\) is not traced: the libxstrace.so in it is that of another xstrace", line), line
+
+
 # ---- programs of 32 bits that a traced one starts ----
 
 THIRTY_TWO = """

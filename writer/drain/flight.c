@@ -18,6 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "copy.h"
 #include "cuda_activity.h"
 #include "flight.h"
 #include "memory.h"
@@ -222,9 +223,11 @@ static uint32_t whole_records(const unsigned char *data, uint32_t length)
 	uint32_t done = 0;
 
 	while (length - done >= sizeof(struct xs_event)) {
-		uint32_t size = ((const struct xs_event *)(data + done))->words * 8u;
+		const struct xs_event *event = (const void *)(data + done);
+		uint32_t size = event->words * 8u;
 
-		if (size < sizeof(struct xs_event) || size % 16 || size > length - done)
+		if (size < sizeof(*event) || size % 16 || size > length - done ||
+		    !xs_record_fits(event->kind, size))
 			break;
 		done += size;
 	}

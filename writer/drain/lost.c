@@ -1,12 +1,14 @@
 #include "lost.h"
 
 #include <dirent.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "paths.h"
 #include "process.h"
 #include "program.h"
 #include "text.h"
@@ -42,6 +44,7 @@ int xs_has_variable(const struct xs_run *run, int32_t pid)
 /* What of ours a process has mapped. */
 enum mapped {
 	MAPPED_NOTHING,
+	MAPPED_OTHER,	/* the library of another xstrace */
 	MAPPED_LIBRARY, /* and no more: it could not join */
 	/*
 	 * and the names, but no file of a process: it had no room for its own, or may not join
@@ -51,6 +54,19 @@ enum mapped {
 	MAPPED_RUN,	/* it has joined, or is the forked child of one that has */
 	MAPPED_UNKNOWN, /* it may not be looked into, or has ended */
 };
+
+/* Is what this line of /proc/PID/maps tells of our library? Where we do not see it, it may be. */
+static bool is_our_library(char *line)
+{
+	const char *path = strchr(line, '/');
+	char own[PATH_MAX];
+	struct stat theirs, ours;
+
+	line[strcspn(line, "\n")] = '\0';
+	xs_path_of_program("libxstrace.so", "collector", own);
+	return !path || stat(path, &theirs) < 0 || stat(own, &ours) < 0 ||
+	       (theirs.st_dev == ours.st_dev && theirs.st_ino == ours.st_ino);
+}
 
 static enum mapped mapped_by(const struct xs_run *run, int32_t pid)
 {
@@ -71,7 +87,7 @@ static enum mapped mapped_by(const struct xs_run *run, int32_t pid)
 		else if (strstr(line, strings))
 			found = MAPPED_NAMES;
 		else if (found < MAPPED_LIBRARY && strstr(line, "/libxstrace.so"))
-			found = MAPPED_LIBRARY;
+			found = is_our_library(line) ? MAPPED_LIBRARY : MAPPED_OTHER;
 	}
 	free(line);
 	if (file)
@@ -140,6 +156,10 @@ static bool why_not(const struct xs_run *run, const struct xs_process *by, int32
 			       "it runs as user %llu, who has no right to xstrace's run directory; "
 			       "start xstrace as that user",
 			       (unsigned long long)user);
+	else if (mapped == MAPPED_OTHER)
+		(void)snprintf(why, size,
+			       "the libxstrace.so in it is that of another xstrace: LD_PRELOAD was "
+			       "changed");
 	else if (mapped == MAPPED_UNKNOWN || (mapped == MAPPED_LIBRARY && !has_variable))
 		return false;
 	else if (space != UINT64_MAX || data != UINT64_MAX)

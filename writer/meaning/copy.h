@@ -19,6 +19,28 @@ struct xs_record {
 		_Alignas(16) uint64_t word[(XS_RECORD_MAX + 15) / 16 * 2];
 	};
 };
+/*
+ * The sizes that a record of a kind can have, in units of 16 bytes: these two, and where `between`
+ * is set all between. Of a kind that is not in the table, none.
+ */
+struct xs_record_sizes {
+	uint8_t least, most, between;
+};
+extern const struct xs_record_sizes xs_record_sizes[256];
+
+/*
+ * One that does not fit hides those behind it, or is none: what it says of its length leads
+ * nowhere.
+ */
+static inline bool xs_record_fits(uint8_t kind, uint32_t size)
+{
+	const struct xs_record_sizes *sizes = &xs_record_sizes[kind];
+	uint32_t units = size / 16;
+
+	return units == sizes->least || units == sizes->most ||
+	       (sizes->between && units > sizes->least && units < sizes->most);
+}
+
 /* Can the record last so long? Its tick is not behind track->latest. */
 static inline bool xs_track_believes(const struct xs_track *track, const struct xs_event *event,
 				     uint64_t duration)
@@ -60,9 +82,8 @@ static inline uint32_t xs_record_copy(struct xs_record *copy, const struct xs_st
 	copy->word[0] = __atomic_load_n(&from[0], __ATOMIC_RELAXED);
 	copy->word[1] = second;
 	size = (uint32_t)(second >> 40 & 0xff) * 8; /* event.words, as xs_mark() puts it there */
-	if (__builtin_expect(size == sizeof(copy->event), 1))
-		return size;
-	if (size < sizeof(copy->event) || size % 16 || size > room)
+	if (size < sizeof(copy->event) || size % 16 || size > room ||
+	    !xs_record_fits(copy->event.kind, size))
 		return 0;
 	/* volatile: each is read once, and not again from there */
 	for (uint32_t i = 2; i < (most < size ? most : size) / 8; i += 2)

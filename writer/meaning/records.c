@@ -401,7 +401,7 @@ void xs_record_read_other(struct xs_track *track, const struct xs_event *event, 
 	case XS_ENQUEUED:
 		xs_cuda_enqueued(track, event, size);
 		break;
-	default: /* what we do not know is skipped */
+	default:
 		xs_itt_read(track, event, size);
 		break;
 	}

@@ -214,6 +214,12 @@ static void complete(struct request *request, const struct request *end)
 		request->word[XS_MPI_BYTES] = end->bytes;
 	if (!request->receives)
 		return;
+	if (!(request->words & 1u << (both ? XS_MPI_RECV_PEER : XS_MPI_PEER))) {
+		/* MPI_Imrecv does not say from whom */
+		request->words |= 1u << XS_MPI_PEER;
+		request->word[XS_MPI_PEER] = (uint32_t)XS_MPI_NOTHING |
+					     (uint64_t)(uint32_t)XS_MPI_NOTHING << 32;
+	}
 	set_half(request, both ? XS_MPI_RECV_PEER : XS_MPI_PEER, end->peer, end->tag);
 	if (both) {
 		request->words |= 1u << XS_MPI_RECV_BYTES;
