@@ -13,7 +13,7 @@ import os
 import tempfile
 
 from .convert import NoTables, convert_all, find_traces
-from .running import is_lack_of_memory
+from .running import is_lack_of_memory, loading
 from .source import ZSTD_WINDOW
 
 # table: {column: the number by whose count it is moved where several traces become one database}
@@ -177,7 +177,8 @@ class Tables:
 @contextlib.contextmanager
 def explained():
     """Within it an error of DuckDB's becomes NoTables, with one line."""
-    import duckdb
+    with loading():
+        import duckdb
 
     try:
         yield
@@ -193,7 +194,8 @@ def database(memory_limit, spill=None, threads=None):
     Raises NoTables where there is no duckdb.
     """
     try:
-        import duckdb
+        with loading():
+            import duckdb
     except ImportError as error:
         if is_lack_of_memory(error):
             raise MemoryError from None
