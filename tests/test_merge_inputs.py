@@ -466,7 +466,8 @@ def test_counters_and_tracks_keep_their_names(tmp_path):
     odd = ["", "\u00e9\"\\\n" * 100 + "a", "\u00e9\"\\\n" * 100 + "b", "n" * 250 + "0", "n" * 250 + "1"]
     values = {"value": 1.5, "k" * 100 + "0": 2, "k" * 100 + "1": 3, "text": "4", "none": None, "yes": True, "no": [5], "unit": "6 GB"}
     events = [{"ph": "C", "name": name, "pid": 7, "ts": 1 + n, "args": values} for n, name in enumerate(odd)]
-    events += [{"ph": "X", "name": "x", "pid": 7, "tid": tid, "ts": 1, "dur": 1} for tid in ("stream \u00e9", 'a "b"', -1)]
+    events += [{"ph": "X", "name": "x", "pid": 7, "tid": tid, "ts": 1, "dur": 1} for tid in ("stream \u00e9", 'a "b"', -1, 5)]
+    events.append({"ph": "M", "name": "thread_name", "pid": 7, "tid": 5, "args": {"name": "x\0y"}})
     (tmp_path / "in.json").write_text(json.dumps(events))
     merge("-o", "all.pftrace", "in.json", cwd=tmp_path)
     assert check_trace(tmp_path / "all.pftrace", strict=True) == []
@@ -474,7 +475,7 @@ def test_counters_and_tracks_keep_their_names(tmp_path):
     with xstrace.open(tmp_path / "in.json", cache=False) as before, xstrace.open(tmp_path / "all.pftrace", cache=False) as after:
         wanted = [(name + (key != "value") * f" {key}", value) for name, key, value in before.sql(asked).fetchall()]
         assert sorted(wanted) == sorted((name, value) for name, _, value in after.sql(asked).fetchall()) and len(wanted) == 4 * len(odd)
-        assert {name for (name,) in after.sql("select name from threads").fetchall()} >= {"stream \u00e9", 'a "b"'}
+        assert {name for (name,) in after.sql("select name from threads").fetchall()} >= {"stream \u00e9", 'a "b"', "x\0y"}
 
 
 # ---- mergetrace.py ----

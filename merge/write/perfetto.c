@@ -67,6 +67,16 @@ static struct xm_track *track_of(struct xm_perfetto *p, uint32_t pid, int64_t ti
 	return find_track(p, pid, tid, false, key, sizeof(key));
 }
 
+/* It may hold any character, also NUL. */
+static void set_name(struct xm_track *track, const char *text, size_t n)
+{
+	free(track->name.data);
+	track->name.data = malloc(n + 1);
+	track->name.length = n;
+	if (track->name.data)
+		memcpy(track->name.data, text, n);
+}
+
 /* The track of a counter's values that have this key; its name may be empty. */
 static struct xm_track *counter_of(struct xm_perfetto *p, uint32_t pid, struct xf_text name,
 				   struct xf_text key)
@@ -84,10 +94,9 @@ static struct xm_track *counter_of(struct xm_perfetto *p, uint32_t pid, struct x
 		text[n++] = ' ';
 		n += xf_unescape(quoted, text + n, room - n);
 	}
-	text[n] = '\0';
 	track = find_track(p, pid, -1, true, p->text, COUNTER_HEAD + n);
-	if (track && !track->name)
-		track->name = strdup(text);
+	if (track && !track->name.data)
+		set_name(track, text, n);
 	return track;
 }
 
@@ -284,11 +293,8 @@ static void take_metadata(struct xm_perfetto *p, const struct xf_event *event,
 		return;
 	if (xf_is(event->name, "\"thread_name\"")) {
 		value = xf_find(event->args, "name");
-		if (xf_is_string(value) && value.n < XF_LONGEST_TEXT) {
-			(void)xf_unescape(value, p->text, sizeof(p->text));
-			free(track->name);
-			track->name = strdup(p->text);
-		}
+		if (xf_is_string(value) && value.n < XF_LONGEST_TEXT)
+			set_name(track, p->text, xf_unescape(value, p->text, sizeof(p->text)));
 	} else if (xf_is(event->name, "\"thread_sort_index\"")) {
 		(void)xf_integer(xf_find(event->args, "sort_index"), &track->sort_index);
 	}
@@ -385,14 +391,16 @@ static void name_tracks(struct xm_perfetto *p, const struct xm_merge *merge)
 			memcpy(&process, key, sizeof(process));
 			track = track_of(p, merge->order[i]->processes[process].out_pid,
 					 XM_OWN_TID + k);
-			if (track && !track->name && key[sizeof(process)] == '"') {
-				(void)xf_unescape((struct xf_text){ key + sizeof(process),
-								    n - sizeof(process) },
-						  p->text, sizeof(p->text));
-				track->name = strdup(p->text);
-			} else if (track && !track->name) {
-				track->name = strndup(key + sizeof(process), n - sizeof(process));
+			if (!track || track->name.data)
+				continue;
+			key += sizeof(process);
+			n -= sizeof(process);
+			if (*key == '"') {
+				n = xf_unescape((struct xf_text){ key, n }, p->text,
+						sizeof(p->text));
+				key = p->text;
 			}
+			set_name(track, key, n);
 		}
 }
 
@@ -424,7 +432,7 @@ static int perfetto_close(struct xm_sink *sink, const struct xm_merge *merge,
 		       " events that Perfetto's format has no place for are left out",
 		       p->skipped);
 	for (uint32_t i = 0; i < p->track_map.count; i++) {
-		free(p->tracks[i].name);
+		free(p->tracks[i].name.data);
 		free(p->tracks[i].open);
 	}
 	for (int kind = 0; kind < XM_TEXT_KINDS; kind++) {
