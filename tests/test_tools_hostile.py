@@ -331,6 +331,19 @@ def test_nothing_that_python_warns_of(tool, tmp_path):
     assert done.returncode == 0 and b"Warning" not in done.stderr, done.stderr
 
 
+def test_killed_while_a_library_is_loaded_nothing_is_left(tmp_path):
+    """Loading takes long on a busy machine, and a pool that is given up kills those that do not end: no directory is made before."""
+    for name in ("tmp", "modules"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "in.json").write_text(TRACE)
+    (tmp_path / "modules/duckdb.py").write_text("import time\nprint('loading', flush=True)\ntime.sleep(60)\n")
+    env = {**os.environ, "TMPDIR": str(tmp_path / "tmp"), "PYTHONPATH": str(tmp_path / "modules")}
+    with subprocess.Popen(python("xstrace-query", str(tmp_path / "in.json"), "select 1"), env=env, stdout=subprocess.PIPE) as child:
+        assert child.stdout.readline() == b"loading\n"
+        child.kill()
+    assert not os.listdir(tmp_path / "tmp")
+
+
 def test_no_program_is_run_that_anybody_may_have_put_there(tmp_path):
     """The package lies in a directory such as /tmp, with somebody's bin/ beside it."""
     shutil.copytree(ROOT / "python/xstrace", tmp_path / "mine/python/xstrace", ignore=shutil.ignore_patterns("*.so", "__pycache__"))
