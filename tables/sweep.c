@@ -1,7 +1,6 @@
 #include "sweep.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 
 #include "kinds.h"
@@ -37,25 +36,6 @@ struct told {
 
 /* ---- arguments ---- */
 
-/* A number of JSON. */
-static bool number_of(struct xf_text value, double *ret)
-{
-	char text[64];
-	int64_t whole;
-
-	if (!value.n || value.n >= sizeof(text) ||
-	    !(value.p[0] == '-' || (value.p[0] >= '0' && value.p[0] <= '9')))
-		return false;
-	if (xf_integer(value, &whole)) {
-		*ret = (double)whole;
-		return true;
-	}
-	memcpy(text, value.p, value.n);
-	text[value.n] = '\0';
-	*ret = strtod(text, NULL);
-	return isfinite(*ret);
-}
-
 static void look_at(const struct sweep *sweep, struct xf_text key, struct xf_text value,
 		    struct told *told)
 {
@@ -88,7 +68,7 @@ static void put_args(struct sweep *sweep, const char *text, size_t length, int64
 			xt_put_int(args, XT_ARG_SLICE, slice);
 			xt_put_string(args, XT_ARG_KEY, (struct xf_text){ key.p - 1, key.n + 2 });
 			xt_put_string(args, XT_ARG_VALUE, value);
-			if (number_of(value, &number))
+			if (xf_number(value, &number))
 				xt_put_double(args, XT_ARG_NUMBER, number);
 			xt_table_row(args);
 			look_at(sweep, key, value, told);
@@ -310,7 +290,7 @@ static void put_counter(struct sweep *sweep, const struct xt_row *row, const cha
 		double number;
 		uint32_t series;
 
-		if (!number_of(value, &number) && !number_of(xf_inside(value), &number))
+		if (!xf_number(value, &number) && !xf_number(xf_inside(value), &number))
 			continue;
 		series = series_of(sweep, row, text, key);
 		if (series == XF_NONE)

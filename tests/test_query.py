@@ -717,6 +717,24 @@ def test_on_a_cluster_as_here(xstrace, tmp_path):
             assert len(answers) == 1 and len(json.loads(answers.pop())) > 1
 
 
+@pytest.mark.parametrize("form", ["table", "csv", "json"])
+def test_names_move_no_cursor(tmp_path, form):
+    """On a terminal; a file gets them as they are."""
+    name = "a\x1b[2J\x9b2J\r\u202e\U000e0041é\n=1"
+    (tmp_path / "in.json").write_text(json.dumps([{"ph": "X", "name": name, "pid": 1, "tid": 1, "ts": 1, "dur": 2}]))
+    words = [sys.executable, QUERY, "--no-cache", "--format", form, tmp_path / "in.json", "select name from slices"]
+    master, slave = pty.openpty()
+    subprocess.run(words, stdin=slave, stdout=slave, check=True, timeout=60)
+    os.close(slave)
+    seen = os.read(master, 65536).replace(b"\r\n", b"\n").decode()
+    os.close(master)
+    assert all(one.isprintable() or one == "\n" for one in seen) and "é" in seen
+    if form == "json":
+        assert json.loads(seen) == [{"name": name}]
+    if form == "csv":
+        assert subprocess.run(words, capture_output=True, check=True, timeout=60).stdout.decode() == f'name\n"{name}"\n'
+
+
 def test_the_prompt(small, tmp_path):
     """A terminal: SQL over lines, commands, a query's name, errors, Ctrl-C, history that the next session has."""
     for session in (1, 2):

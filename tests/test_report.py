@@ -72,6 +72,15 @@ def test_nothing_fires_where_nothing_is_wrong(tmp_path):
     assert report_of(tmp_path)["findings"] == []
 
 
+def test_nothing_to_report_is_told_as_it_is(tmp_path):
+    """Slices of a category that is nobody's, counters alone: the line says what is missing, not that nothing has a time."""
+    event = {"pid": 1, "tid": 1, "ts": 1, "name": "x"}
+    for more in ({"ph": "X", "dur": 2, "cat": "mine"}, {"ph": "C", "args": {"v": 1}}):
+        (tmp_path / "in.json").write_text(json.dumps([{**event, **more}]))
+        done = subprocess.run([sys.executable, SCRIPT, "in.json"], capture_output=True, text=True, cwd=tmp_path)
+        assert done.returncode == 2 and done.stderr == "xstrace-report: no trace has a call, a task or device work: there is nothing to report\n"
+
+
 def test_what_calls_are_for():
     import duckdb
 

@@ -287,6 +287,63 @@ def test_ended_by_a_signal(tool, number, large, tmp_path):
     assert not [name for name in os.listdir(tmp_path) if name.startswith(".xstrace-")]
 
 
+ENDS = """
+import os, signal, sys, time
+sys.path.insert(0, sys.argv[1])
+from xstrace.running import Ended, command, ended_by_signals, loading
+
+def load():
+    with loading():
+        os.kill(os.getpid(), signal.SIGTERM)
+        print("loaded", flush=True)
+    print("not reached", flush=True)
+
+def another():  # DuckDB answers an exception by one of its own
+    try:
+        os.kill(os.getpid(), signal.SIGHUP)
+    except Ended:
+        raise RuntimeError("Query interrupted")
+
+def child():  # as a pool's process that has not begun yet
+    if not (pid := os.fork()):
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+        finally:
+            print("not reached", flush=True)
+    print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
+
+command("ends")(lambda argv=None: globals()[sys.argv[2]]())()
+"""
+
+
+@pytest.mark.parametrize("what, out, status", [("load", "loaded\n", -15), ("another", "", -1), ("child", "-15\n", 0)])
+def test_a_signal_at_any_moment(what, out, status):
+    """While a library is loaded, in one that makes its own of our exception, in a process that was forked just now: not a word."""
+    done = subprocess.run([sys.executable, "-c", ENDS, str(ROOT / "python"), what], capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr, done.returncode) == (out, "", status)
+
+
+@pytest.mark.parametrize("tool", [tool for tool in TOOLS if tool not in NO_TRACE and TOOLS[tool][0] == sys.executable])
+def test_nothing_that_python_warns_of(tool, tmp_path):
+    (tmp_path / "in.json").write_text(TRACE)
+    done = run(tool, tmp_path, str(tmp_path / "in.json"), env={**os.environ, "PYTHONDEVMODE": "1", "PYTHONWARNINGS": "error"})
+    check_words(tool, done)
+    assert done.returncode == 0 and b"Warning" not in done.stderr, done.stderr
+
+
+def test_killed_while_a_library_is_loaded_nothing_is_left(tmp_path):
+    """Loading takes long on a busy machine, and a pool that is given up kills those that do not end: no directory is made before."""
+    for name in ("tmp", "modules"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "in.json").write_text(TRACE)
+    (tmp_path / "modules/duckdb.py").write_text("import time\nprint('loading', flush=True)\ntime.sleep(60)\n")
+    env = {**os.environ, "TMPDIR": str(tmp_path / "tmp"), "PYTHONPATH": str(tmp_path / "modules")}
+    with subprocess.Popen(python("xstrace-query", str(tmp_path / "in.json"), "select 1"), env=env, stdout=subprocess.PIPE) as child:
+        assert child.stdout.readline() == b"loading\n"
+        child.kill()
+    assert not os.listdir(tmp_path / "tmp")
+
+
 def test_no_program_is_run_that_anybody_may_have_put_there(tmp_path):
     """The package lies in a directory such as /tmp, with somebody's bin/ beside it."""
     shutil.copytree(ROOT / "python/xstrace", tmp_path / "mine/python/xstrace", ignore=shutil.ignore_patterns("*.so", "__pycache__"))
@@ -497,3 +554,10 @@ def test_what_is_written_and_read_goes_one_way():
         for line in path.read_text().splitlines():
             writes = re.search(r"""(?<![.\w])open\([^)]*["'][wax]""", line)
             assert not writes or path.name in own, f"{path.name}: {line.strip()}: use running.written()"
+
+
+def test_no_library_is_loaded_while_signals_are_exceptions():
+    """Compiled ones break by an exception in the middle of their beginning: imports in functions are `with loading():`."""
+    for path in sorted((ROOT / "python/xstrace").rglob("*.py")):
+        for before, name in re.findall(r"^( +[^\n]*\n) +(?:import|from) (duckdb|pyarrow|distributed|numpy|pandas)\b", path.read_text(), re.M):
+            assert before.strip() == "with loading():" or "import" in before, f"{path.name}: {name}"

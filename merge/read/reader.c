@@ -199,6 +199,13 @@ static bool top_value(struct xm_reader *r, struct xf_text *ret)
 	}
 }
 
+/* The trace has ended: what follows, as a second one does, is left out. */
+static void at_end(struct xm_reader *r)
+{
+	if (r->had_events && peek(r))
+		note(r, "text behind the end of the trace");
+}
+
 /* Members of the top level up to the events, or to the end. */
 static void members(struct xm_reader *r)
 {
@@ -215,8 +222,7 @@ static void members(struct xm_reader *r)
 		}
 		if (mark == '}') {
 			r->at++;
-			if (r->had_events && peek(r))
-				note(r, "text behind the end of the trace");
+			at_end(r);
 			return;
 		}
 		if (mark != '"') {
@@ -370,7 +376,9 @@ bool xm_reader_next(struct xm_reader *r, struct xf_event *event)
 		} else if (mark == ']') {
 			r->at++;
 			r->where = XM_AT_END;
-			if (!r->is_array)
+			if (r->is_array)
+				at_end(r);
+			else
 				members(r);
 		} else if (!mark) {
 			r->cut = true;

@@ -17,9 +17,10 @@
 #include "file.h"
 #include "perfetto_fields.h"
 
-#define MAX_TEXTS  262144u /* that are told once for a track; others stand in each event */
-#define TEXT_BYTES (32u << 20)
-#define MAX_TRACKS (1u << 20)
+#define MAX_TEXTS    262144u /* that are told once for a track; others stand in each event */
+#define TEXT_BYTES   (32u << 20)
+#define MAX_TRACKS   (1u << 20)
+#define COUNTER_HEAD 16 /* in front of a counter's name: longer than a thread's key */
 
 /* ---- taking events ---- */
 
@@ -43,24 +44,60 @@ static int perfetto_open(struct xm_sink *sink, int fd, bool compress)
 	return 0;
 }
 
-static struct xm_track *track_of(struct xm_perfetto *p, uint32_t pid, int64_t tid,
-				 struct xf_text counter)
+static struct xm_track *find_track(struct xm_perfetto *p, uint32_t pid, int64_t tid,
+				   bool is_counter, const char *key, size_t n)
 {
-	char key[512];
-	uint32_t known = p->track_map.count, index;
-	size_t n = counter.n < 400 ? counter.n : 400;
+	uint32_t known = p->track_map.count, index = xf_map_add(&p->track_map, key, n);
 
-	memcpy(key, &pid, 4);
-	memcpy(key + 4, &tid, 8);
-	memcpy(key + 12, counter.n ? counter.p : "", n);
-	index = xf_map_add(&p->track_map, key, 12 + n);
 	if (index == XF_NONE || !xf_room_for(&p->tracks, &p->track_room, index, sizeof(*p->tracks)))
 		return NULL;
 	if (index == known)
 		p->tracks[index] = (struct xm_track){
-			.pid = pid, .tid = tid, .sort_index = -1, .is_counter = counter.n > 0
+			.pid = pid, .tid = tid, .sort_index = -1, .is_counter = is_counter
 		};
 	return &p->tracks[index];
+}
+
+static struct xm_track *track_of(struct xm_perfetto *p, uint32_t pid, int64_t tid)
+{
+	char key[sizeof(pid) + sizeof(tid)];
+
+	memcpy(key, &pid, sizeof(pid));
+	memcpy(key + sizeof(pid), &tid, sizeof(tid));
+	return find_track(p, pid, tid, false, key, sizeof(key));
+}
+
+/* It may hold any character, also NUL. */
+static void set_name(struct xm_track *track, const char *text, size_t n)
+{
+	free(track->name.data);
+	track->name.data = malloc(n + 1);
+	track->name.length = n;
+	if (track->name.data)
+		memcpy(track->name.data, text, n);
+}
+
+/* The track of a counter's values that have this key; its name may be empty. */
+static struct xm_track *counter_of(struct xm_perfetto *p, uint32_t pid, struct xf_text name,
+				   struct xf_text key)
+{
+	const struct xf_text quoted = { key.p - 1, key.n + 2 };
+	char *text = p->text + COUNTER_HEAD;
+	size_t room = sizeof(p->text) - COUNTER_HEAD, n = 0;
+	struct xm_track *track;
+
+	memset(p->text, 0, COUNTER_HEAD);
+	memcpy(p->text, &pid, sizeof(pid));
+	if (xf_is_string(name))
+		n = xf_unescape(name, text, room / 2);
+	if (!xf_is(key, "value")) {
+		text[n++] = ' ';
+		n += xf_unescape(quoted, text + n, room - n);
+	}
+	track = find_track(p, pid, -1, true, p->text, COUNTER_HEAD + n);
+	if (track && !track->name.data)
+		set_name(track, text, n);
+	return track;
 }
 
 /* The text's number, if it has one; else it becomes a field. */
@@ -164,23 +201,17 @@ static void add_counter(struct xm_perfetto *p, const struct xf_event *event,
 	if (event->args.n < 2 || event->args.p[0] != '{')
 		return;
 	while (xf_member(&at, end, &key, &value)) {
-		char name[300];
-		int n = snprintf(name, sizeof(name), "%.*s%s%.*s",
-				 (int)(xf_inside(event->name).n < 200 ? xf_inside(event->name).n
-								      : 200),
-				 xf_inside(event->name).n ? xf_inside(event->name).p : "",
-				 xf_is(key, "value") ? "" : " ",
-				 xf_is(key, "value") ? 0 : (int)(key.n < 60 ? key.n : 60), key.p);
-		struct xm_track *track =
-			track_of(p, place->pid, -1, (struct xf_text){ name, (size_t)n });
+		double number;
+		struct xm_track *track;
 
-		if (!track || value.p[0] == '"' || value.p[0] == '{' || value.p[0] == '[')
+		if (!xf_number(value, &number) && !xf_number(xf_inside(value), &number))
 			continue;
-		if (!track->name)
-			track->name = strdup(name);
+		track = counter_of(p, place->pid, event->name, key);
+		if (!track)
+			continue;
 		memset(&p->shape, 0, sizeof(p->shape));
 		p->fields.length = 0;
-		p->shape.value = strtod(value.p, NULL);
+		p->shape.value = number;
 		add(p, track, XM_COUNTER, place->time, place->time);
 	}
 }
@@ -255,19 +286,15 @@ static void take_metadata(struct xm_perfetto *p, const struct xf_event *event,
 			  const struct xm_place *place)
 {
 	struct xm_track *track = place->tid == XM_NO_TIME ? NULL
-							  : track_of(p, place->pid, place->tid,
-								     (struct xf_text){ 0 });
+							  : track_of(p, place->pid, place->tid);
 	struct xf_text value;
 
 	if (!track)
 		return;
 	if (xf_is(event->name, "\"thread_name\"")) {
 		value = xf_find(event->args, "name");
-		if (xf_is_string(value) && value.n < XF_LONGEST_TEXT) {
-			(void)xf_unescape(value, p->text, sizeof(p->text));
-			free(track->name);
-			track->name = strdup(p->text);
-		}
+		if (xf_is_string(value) && value.n < XF_LONGEST_TEXT)
+			set_name(track, p->text, xf_unescape(value, p->text, sizeof(p->text)));
 	} else if (xf_is(event->name, "\"thread_sort_index\"")) {
 		(void)xf_integer(xf_find(event->args, "sort_index"), &track->sort_index);
 	}
@@ -293,8 +320,7 @@ static void perfetto_event(struct xm_sink *sink, struct xm_block *block,
 	}
 	of_process = place->tid == XM_NO_TIME || ((phase == 'i' || phase == 'I') &&
 						  event->scope.n && !xf_is(event->scope, "\"t\""));
-	track = strchr("XiIBEstf", phase) ? track_of(p, place->pid, of_process ? -1 : place->tid,
-						     (struct xf_text){ 0 })
+	track = strchr("XiIBEstf", phase) ? track_of(p, place->pid, of_process ? -1 : place->tid)
 					  : NULL;
 	if (!track) {
 		p->skipped++;
@@ -329,8 +355,7 @@ static void perfetto_arrow(struct xm_sink *sink, const char *category, const cha
 	const struct xm_place *places[2] = { from, to };
 
 	for (int i = 0; i < 2; i++) {
-		struct xm_track *track =
-			track_of(p, places[i]->pid, places[i]->tid, (struct xf_text){ 0 });
+		struct xm_track *track = track_of(p, places[i]->pid, places[i]->tid);
 
 		if (!track)
 			continue;
@@ -365,12 +390,17 @@ static void name_tracks(struct xm_perfetto *p, const struct xm_merge *merge)
 
 			memcpy(&process, key, sizeof(process));
 			track = track_of(p, merge->order[i]->processes[process].out_pid,
-					 XM_OWN_TID + k, (struct xf_text){ 0 });
-			if (track && !track->name && key[sizeof(process)] == '"')
-				track->name =
-					strndup(key + sizeof(process) + 1, n - sizeof(process) - 2);
-			else if (track && !track->name)
-				track->name = strndup(key + sizeof(process), n - sizeof(process));
+					 XM_OWN_TID + k);
+			if (!track || track->name.data)
+				continue;
+			key += sizeof(process);
+			n -= sizeof(process);
+			if (*key == '"') {
+				n = xf_unescape((struct xf_text){ key, n }, p->text,
+						sizeof(p->text));
+				key = p->text;
+			}
+			set_name(track, key, n);
 		}
 }
 
@@ -402,7 +432,7 @@ static int perfetto_close(struct xm_sink *sink, const struct xm_merge *merge,
 		       " events that Perfetto's format has no place for are left out",
 		       p->skipped);
 	for (uint32_t i = 0; i < p->track_map.count; i++) {
-		free(p->tracks[i].name);
+		free(p->tracks[i].name.data);
 		free(p->tracks[i].open);
 	}
 	for (int kind = 0; kind < XM_TEXT_KINDS; kind++) {

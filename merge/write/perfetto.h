@@ -18,7 +18,10 @@ enum xm_kind { XM_SLICE, XM_INSTANT, XM_COUNTER, XM_FLOW };
 struct xm_track {
 	uint32_t pid;
 	int64_t tid; /* -1: the process's own */
-	char *name;
+	struct {
+		char *data; /* NULL: none */
+		size_t length;
+	} name;
 	int64_t sort_index; /* -1: none */
 	bool is_counter;
 	/* of phases B and E: texts of what is open */

@@ -156,8 +156,8 @@ static void put_track(struct xm_perfetto *p, const struct xm_merge *merge, uint3
 	xf_proto_uint(o, TRACK_UUID, uuid);
 	xf_proto_uint(o, TRACK_PARENT, process_uuid(p, order_of(merge, t->pid)));
 	if (t->is_counter) {
-		if (t->name)
-			xf_proto_bytes(o, TRACK_NAME, t->name, strlen(t->name));
+		if (t->name.data)
+			xf_proto_bytes(o, TRACK_NAME, t->name.data, t->name.length);
 		xf_proto_end(o, xf_proto_begin(o, TRACK_COUNTER));
 	} else {
 		inner = xf_proto_begin(o, TRACK_THREAD);
@@ -166,8 +166,8 @@ static void put_track(struct xm_perfetto *p, const struct xm_merge *merge, uint3
 			      t->tid <= INT32_MAX ? (uint64_t)t->tid : OWN_PID + (uint64_t)index);
 		if (t->sort_index >= 0 && t->sort_index <= INT32_MAX)
 			xf_proto_uint(o, THREAD_SORT_INDEX, (uint64_t)t->sort_index);
-		if (t->name)
-			xf_proto_bytes(o, THREAD_NAME, t->name, strlen(t->name));
+		if (t->name.data)
+			xf_proto_bytes(o, THREAD_NAME, t->name.data, t->name.length);
 		xf_proto_end(o, inner);
 	}
 	xf_proto_end(o, track);

@@ -12,6 +12,7 @@ import shutil
 import sys
 
 from .cli import clip_middle, columns, printable
+from .running import loading
 
 FORMATS = ("table", "csv", "json", "parquet", "arrow")
 BINARY = ("parquet", "arrow")
@@ -29,9 +30,17 @@ def write(relation, form, out):
     if form in BINARY:
         {"parquet": _parquet, "arrow": _arrow}[form](relation, out)
         return
-    for text in {"table": _table, "csv": _csv, "json": _json}[form](relation):
+    rows = {"table": _table, "csv": _csv, "json": _json}[form](relation)
+    for text in map(_harmless, rows) if out.isatty() else rows:
         out.write(text.encode(errors="backslashreplace"))
     out.flush()
+
+
+def _harmless(text):
+    """CSV or JSON as a terminal may get it: what is no character to be seen, and no end of a line, in JSON's way (\u001b)."""
+    if text.replace("\n", "").isprintable():
+        return text
+    return "".join(one if one.isprintable() or one == "\n" else json.dumps(one)[1:-1] for one in text)
 
 
 def rows_of(relation):
@@ -161,7 +170,8 @@ def _parquet(relation, out):
 def _arrow(relation, out):
     """Arrow's IPC stream."""
     try:
-        import pyarrow
+        with loading():
+            import pyarrow
     except ImportError:
         raise CannotWrite("--format arrow needs pyarrow: pip install pyarrow") from None
     reader = relation.fetch_arrow_reader(PIECE)

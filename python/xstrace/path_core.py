@@ -5,6 +5,7 @@ Both speak in arrays of numbers of this machine: what is asked and found stands 
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import threading
 from dataclasses import dataclass
@@ -112,17 +113,15 @@ def _run(arrays):
     program = subprocess.Popen([_program()], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     def feed():
-        try:
+        with contextlib.suppress(BrokenPipeError), program.stdin:  # it has ended, and says why
             for array in arrays:
                 program.stdin.write(np.ascontiguousarray(array).data.cast("B") if array.size else b"")
-            program.stdin.close()
-        except BrokenPipeError:  # it has ended, and says why
-            pass
 
     feeder = threading.Thread(target=feed, daemon=True)
     feeder.start()
-    answer = program.stdout.read()
-    said = program.stderr.read().decode(errors="replace").strip()
+    with program.stdout, program.stderr:
+        answer = program.stdout.read()
+        said = program.stderr.read().decode(errors="replace").strip()
     feeder.join()
     if program.wait() != 0:
         why = said or f"xstrace-replay ended with status {program.returncode}"

@@ -13,7 +13,7 @@ import os
 
 from .check import check_trace
 from .cli import microseconds
-from .running import written
+from .running import loading, written
 from .trace import TraceError, events_of, open_trace
 
 NAMES = ("*.json", "*.json.zst", "*.json.gz")
@@ -96,8 +96,9 @@ def to_parquet(path, target, clock):
     clock: the file's entry of a merged trace's otherData.inputs, or None. Times are ns since the
     epoch, by that clock. `target` is there when it is whole, and nothing is overwritten.
     """
-    import pyarrow as arrow
-    from pyarrow import parquet
+    with loading():
+        import pyarrow as arrow
+        from pyarrow import parquet
 
     schema = arrow.schema(
         [(name, arrow.string()) for name in ("host", "ph", "cat", "name", "tid", "args")]

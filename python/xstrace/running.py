@@ -23,6 +23,7 @@ import signal
 import stat
 import sys
 import tempfile
+import threading
 import time
 
 LEVELS = 4  # from <environment>/lib/python3.11/site-packages/xstrace up to the environment
@@ -30,6 +31,7 @@ UNFINISHED = ".xstrace-"  # how files begin that are still being written
 NO_MEMORY = ("start new thread", "failed to map segment", "Cannot allocate memory")  # what other exceptions say then
 PATIENCE_S = 2  # for what is put away; a further signal then ends all
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_loading = []  # a list for each library that is being loaded: the signals that wait until it is there
 
 
 class Ended(KeyboardInterrupt):
@@ -55,8 +57,8 @@ def command(name, failed=2):
 
             source.is_shown = True  # bars, where much is read
             _open_streams()
-            with ended_by_signals():
-                return _flushed(name, failed, _guarded(name, failed, _whole(main), None))
+            with ended_by_signals() as ended:
+                return _flushed(name, failed, _guarded(name, failed, _whole(main), None, ended))
 
         return run
 
@@ -75,7 +77,8 @@ def _whole(main):
     return run
 
 
-def _guarded(name, failed, main, argv):
+def _guarded(name, failed, main, argv, ended=()):
+    """main()'s status. ended: not empty once a signal is to end the command."""
     try:
         return main(argv)
     except BrokenPipeError:
@@ -83,6 +86,8 @@ def _guarded(name, failed, main, argv):
     except OSError as error:
         text = f"{error.filename or 'cannot read or write'}: {error.strerror or error}"
     except Exception as error:
+        if ended:  # DuckDB makes an exception of its own of ours
+            raise Ended(ended[0]) from None
         if is_lack_of_memory(error):
             _say(name, "out of memory (or a limit forbids more threads)")
             return failed
@@ -164,16 +169,23 @@ def _open_streams():
 
 @contextlib.contextmanager
 def ended_by_signals():
-    """Within it the signals that end a program let `with` and `finally` do what they must first. Those that are ignored stay so."""
-    ended = []  # number, time
+    """Within it the signals that end a program let `with` and `finally` do what they must first. Those that are ignored stay so.
+
+    Gives a list, which is not empty once there was such a signal: its number, and when.
+    """
+    ended = []
     is_over = False
+    owner = os.getpid()
 
     def end(number, _):
-        if is_over:
+        if is_over or os.getpid() != owner:  # a child that a fork has made, which has not begun yet
             _die(number)
         if not ended:
             ended.extend((number, time.monotonic()))
-            raise Ended(number)
+            if not _loading:
+                raise Ended(number)
+            _loading[-1].append(number)
+            return
         if time.monotonic() - ended[1] > PATIENCE_S:
             os._exit(128 + number)
 
@@ -181,7 +193,7 @@ def ended_by_signals():
     try:
         for number in before:
             signal.signal(number, end)
-        yield
+        yield ended
     except Ended as error:
         _die(error.number)
     finally:
@@ -190,6 +202,22 @@ def ended_by_signals():
             _die(ended[0])
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def loading():
+    """Around the import of a library, which an exception in its middle would break: a signal ends the command when it is there."""
+    if threading.current_thread() is not threading.main_thread():  # signals are no exceptions there
+        yield
+        return
+    waiting = []
+    _loading.append(waiting)
+    try:
+        yield
+    finally:
+        _loading.pop()
+    if waiting:
+        raise Ended(waiting[0])
 
 
 def _die(number):

@@ -13,7 +13,7 @@ import os
 import tempfile
 
 from .convert import NoTables, convert_all, find_traces
-from .running import is_lack_of_memory
+from .running import is_lack_of_memory, loading
 from .source import ZSTD_WINDOW
 
 # table: {column: the number by whose count it is moved where several traces become one database}
@@ -97,6 +97,7 @@ class Tables:
                 raise NoTables(self.left_out[0])
             self.paths = [part.path for part in self._parts]
             self.missing = [part.path for part in self._parts if part.status]
+            load_duckdb()  # takes time in which a process may be killed: nothing is to be left then
             spill = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="xstrace-query."))
             self.connection = database(memory_limit, spill, threads)
             self._stack.callback(self.connection.close)
@@ -177,7 +178,8 @@ class Tables:
 @contextlib.contextmanager
 def explained():
     """Within it an error of DuckDB's becomes NoTables, with one line."""
-    import duckdb
+    with loading():
+        import duckdb
 
     try:
         yield
@@ -187,17 +189,24 @@ def explained():
         raise NoTables(f"its tables cannot be read: {str(error).splitlines()[0]}") from None
 
 
+def load_duckdb():
+    """The module. Raises NoTables where there is none."""
+    try:
+        with loading():
+            import duckdb
+    except ImportError as error:
+        if is_lack_of_memory(error):
+            raise MemoryError from None
+        raise NoTables("SQL needs DuckDB: pip install duckdb") from None
+    return duckdb
+
+
 def database(memory_limit, spill=None, threads=None):
     """DuckDB's connection to a database in memory, of about so many bytes. spill: a directory for what has no room.
 
     Raises NoTables where there is no duckdb.
     """
-    try:
-        import duckdb
-    except ImportError as error:
-        if is_lack_of_memory(error):
-            raise MemoryError from None
-        raise NoTables("SQL needs DuckDB: pip install duckdb") from None
+    duckdb = load_duckdb()
     config = {
         "memory_limit": f"{max(memory_limit, 64 << 20)}B",
         "autoinstall_known_extensions": "false",

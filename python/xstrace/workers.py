@@ -24,7 +24,7 @@ import tempfile
 import threading
 
 from . import ranks, source
-from .running import ENDING, ended_by_signals
+from .running import ENDING, ended_by_signals, loading
 
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 BATCH = 32  # calls in one task of a cluster
@@ -121,7 +121,8 @@ class _Cluster:
         self._near = {}  # path: (which file it is, the workers that see it)
         _look_for(address)
         try:
-            import distributed
+            with loading():
+                import distributed
         except ImportError:
             raise Unavailable("--scheduler needs Dask here and on the workers: pip install distributed") from None
         for name in ("distributed", *(name for name in logging.root.manager.loggerDict if name.startswith("distributed."))):

@@ -164,6 +164,17 @@ static void trace_nasty_domain(void)
 	tasks += 2;
 }
 
+/* counters are called as tasks are, also by nothing */
+static void trace_counters(void)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(nasty); i++) {
+		__itt_counter counter = __itt_counter_create(nasty[i].bytes, NULL);
+
+		if (counter) /* NULL: nobody listens */
+			__itt_counter_inc_delta(counter, 1);
+	}
+}
+
 int main(void)
 {
 	names = __itt_domain_create("names");
@@ -184,6 +195,7 @@ int main(void)
 	trace_nameless();
 	trace_nasty_domain();
 	trace_long_domain();
+	trace_counters();
 	printf("expected: %ld tasks\n", tasks);
 	return 0;
 }

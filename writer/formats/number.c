@@ -1,5 +1,9 @@
 #include "number.h"
 
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "scan.h"
 
 bool xf_integer(struct xf_text value, int64_t *ret)
@@ -18,6 +22,26 @@ bool xf_integer(struct xf_text value, int64_t *ret)
 		return false;
 	*ret = negative ? -(int64_t)number : (int64_t)number;
 	return true;
+}
+
+bool xf_number(struct xf_text value, double *ret)
+{
+	char text[64];
+	int64_t whole;
+
+	if (xf_integer(value, &whole)) {
+		*ret = (double)whole;
+		return true;
+	}
+	if (!value.n || value.n >= sizeof(text) ||
+	    !(value.p[0] == '-' || (value.p[0] >= '0' && value.p[0] <= '9')))
+		return false;
+	memcpy(text, value.p, value.n);
+	text[value.n] = '\0';
+	if (strspn(text, "0123456789+-.eE") < value.n) /* a text that only begins as one */
+		return false;
+	*ret = strtod(text, NULL);
+	return isfinite(*ret);
 }
 
 /*

@@ -111,6 +111,8 @@ size_t xf_unescape(struct xf_text string, char *out, size_t room);
 
 /* A decimal number without a fraction. */
 bool xf_integer(struct xf_text value, int64_t *ret);
+/* Any number of JSON. */
+bool xf_number(struct xf_text value, double *ret);
 /*
  * A number of microseconds, as ns: exact, a fraction of a nanosecond is rounded to even. False: no
  * number, or too large.

@@ -152,6 +152,8 @@ static void take_counter(struct xs_perfetto *p, struct xs_pf_place *place,
 	struct xs_pf_sequence *sequence;
 	size_t n;
 
+	if (name == XF_NONE && !text.n) /* a name like any other here */
+		name = xf_map_add(&p->texts[XS_PF_NAME], "", 0);
 	if (name == XF_NONE || !value.n)
 		return;
 	number = xs_pf_sequence_of(p, place, pid, XS_PF_NO_TID - 1 - (int64_t)name, 0);

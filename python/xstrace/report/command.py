@@ -79,7 +79,9 @@ def _report(options):
         for row in data["unusable"]:
             print(f"{COMMAND}: {printable(row['path'])}: {said(row['why'])}", file=sys.stderr)
         raise Unavailable(
-            "none of the traces could be used" if data["unusable"] else "no trace has an event with a time: there is nothing to report"
+            "none of the traces could be used"
+            if data["unusable"]
+            else "no trace has a call, a task or device work: there is nothing to report"
         )
     if options.json:
         _write(options.json, json.dumps(data, indent=1) + "\n")
