@@ -96,7 +96,7 @@ def test_collectives(xstrace, mpi_app, ranks):
 
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_rare_kinds_of_requests(xstrace, mpi_app, ranks):
-    """Partitioned messages, MPI_Comm_idup, files."""
+    """Partitioned messages, MPI_Imrecv, MPI_Comm_idup, files."""
     job = Ranks(xstrace, MPI, mpi_app("mpi_more"), [xstrace.cwd], ranks)
     assert job.run.status == 0, job.run.err
     check_said(xstrace, job)

@@ -1,6 +1,6 @@
 /*
- * What came to MPI later, or is used rarely: partitioned messages, MPI_Comm_idup, requests of
- * files. Ranks as in mpi_messages.c. mpi_more DIRECTORY
+ * What came to MPI later, or is used rarely: partitioned messages, MPI_Imrecv, MPI_Comm_idup,
+ * requests of files. Ranks as in mpi_messages.c. mpi_more DIRECTORY
  */
 #include "mpi_app.h"
 
@@ -45,6 +45,26 @@ static void partitioned(void)
 	}
 	MPI_Request_free(&request);
 	say("call MPI_Request_free request=!");
+}
+
+/* The receive does not say from whom: its completion does. */
+static void matched(void)
+{
+	MPI_Message message;
+	MPI_Request request;
+
+	if (even) {
+		MPI_Send(numbers, 3, MPI_INT, other, 16, MPI_COMM_WORLD);
+		say("call MPI_Send comm=world peer=%d tag=16 count=3 bytes=12", other);
+		return;
+	}
+	MPI_Mprobe(MPI_ANY_SOURCE, 16, MPI_COMM_WORLD, &message, MPI_STATUS_IGNORE);
+	say("call MPI_Mprobe peer=%d tag=16 bytes=12", other);
+	MPI_Imrecv(numbers, 9, MPI_INT, &message, &request);
+	say("call MPI_Imrecv comm=world count=9 bytes=36 request=!");
+	MPI_Wait(&request, MPI_STATUS_IGNORE);
+	say("call MPI_Wait request=!");
+	say("done MPI_Imrecv peer=%d tag=16 count=3 bytes=12", other);
 }
 
 /* Two at once, and each rank uses another one of them first. */
@@ -110,6 +130,7 @@ int main(int argc, char **argv)
 	other = partner();
 	even = rank < other;
 	partitioned();
+	matched();
 	duplicates();
 	files(argv[1]);
 	return end();
