@@ -152,6 +152,8 @@ static void seal(struct entry *entry)
 
 	if (entry->was == XS_UNSEALED) {
 		tell_companion(true);
+		if (xs_joined() && !xs_in_handler())
+			xs_call_at_stop(); /* what devices have done, too */
 		if (xs_collector_options() && entry->kind == SANDBOX_FILTER) {
 			(void)xs_recording(); /* a thread that is about to trace has its ring */
 			make_tables();

@@ -17,13 +17,18 @@
 
 #include "shm.h"
 
-#define XS_ACTIVITY_KINDS   64u /* kinds from here on are not known, and end a buffer */
-#define XS_ACTIVITY_BUFFERS 64u
-#define XS_ACTIVITY_BYTES   (4u << 20) /* of a buffer's data */
-#define XS_ACTIVITY_HEADER  4096u
-#define XS_ACTIVITY_NAMES   16384u /* a power of two */
-#define XS_ACTIVITY_DEVICES 64u
-#define XS_ACTIVITY_OBJECTS 1024u /* a power of two */
+#define XS_ACTIVITY_KINDS 64u /* kinds from here on are not known, and end a buffer */
+/*
+ * In the kind of a record whose call was made: CUPTI fills in the times later. No header has it; it
+ * was seen of CUPTI 13.0.
+ */
+#define XS_ACTIVITY_RESERVED 0x80000000u
+#define XS_ACTIVITY_BUFFERS  64u
+#define XS_ACTIVITY_BYTES    (4u << 20) /* of a buffer's data */
+#define XS_ACTIVITY_HEADER   4096u
+#define XS_ACTIVITY_NAMES    16384u /* a power of two */
+#define XS_ACTIVITY_DEVICES  64u
+#define XS_ACTIVITY_OBJECTS  1024u /* a power of two */
 
 enum xs_activity_state {
 	/* all zero; the traced process may hand it to CUPTI */

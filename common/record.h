@@ -312,7 +312,7 @@ struct xs_counted_record {
 	struct xs_event event;
 	uint32_t correlation;
 	uint16_t count, part;
-	uint64_t reserved;
+	uint64_t ns; /* how long it ran; 0: that was not counted */
 	double value[];
 };
 #define XS_COUNTED_SIZE(count) \

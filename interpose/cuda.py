@@ -35,6 +35,10 @@ def meaning(name, table):
 
     if among(table['launches']):
         return 'XS_CUDA_ENQUEUES | XS_CUDA_LAUNCHES'
+    if among(table['capture_begins']):
+        return 'XS_CUDA_KERNELS | XS_CUDA_CAPTURE_BEGINS'
+    if among(table['capture_ends']):
+        return 'XS_CUDA_KERNELS | XS_CUDA_CAPTURE_ENDS'
     if among(table['waits']):
         return 'XS_CUDA_KERNELS | XS_CUDA_WAITS'
     if among(table['graphs']):

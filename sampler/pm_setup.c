@@ -1,9 +1,9 @@
 /*
  * Which counters a device of CUDA samples, and how often.
  *
- * CUPTI samples what the hardware can count at once, in one pass. A group of ours that needs more,
- * or has metrics that the GPU does not know, is sampled without its last ones; what the user names
- * is sampled as a whole or not at all.
+ * CUPTI samples what the hardware can count at once, in one pass. Of a group of ours that needs
+ * more, or has metrics that the GPU does not know, each metric is sampled that can be beside those
+ * before it; what the user names is sampled as a whole or not at all.
  */
 #include "pm_setup.h"
 
@@ -73,17 +73,24 @@ static bool make_host(struct xs_pm_device *device, const char *chip, const uint8
 	return device->host;
 }
 
-static bool add(const struct xs_pm_device *device, const char *name)
+/* What is added by one call is counted together; another call's metrics take another pass. */
+static bool add(const struct xs_pm_device *device, const char **names, size_t count)
 {
-	struct xs_prof_properties known = { XS_PROF_HEAD(xs_prof_properties, type) };
 	struct xs_prof_add added = { XS_PROF_HEAD(xs_prof_add, count) };
 
-	known.object = added.object = device->host;
+	added.object = device->host;
+	added.names = names;
+	added.count = count;
+	return !xs_pm.ProfilerHostConfigAddMetrics(&added);
+}
+
+static bool has(const struct xs_pm_device *device, const char *name)
+{
+	struct xs_prof_properties known = { XS_PROF_HEAD(xs_prof_properties, type) };
+
+	known.object = device->host;
 	known.name = name;
-	added.names = &name;
-	added.count = 1;
-	return !xs_pm.ProfilerHostGetMetricProperties(&known) &&
-	       !xs_pm.ProfilerHostConfigAddMetrics(&added);
+	return !xs_pm.ProfilerHostGetMetricProperties(&known) && add(device, &name, 1);
 }
 
 static bool make_config(struct xs_pm_device *device, size_t *ret_passes)
@@ -114,7 +121,7 @@ static const char *split(struct xs_pm_device *device, char *names)
 
 		if (stop)
 			*stop++ = '\0';
-		if (add(device, at))
+		if (has(device, at))
 			device->metrics[device->count++] = at;
 		else
 			missing = at;
@@ -130,36 +137,37 @@ static const char *try(struct xs_pm_device *device, const char *chip, const uint
 	/* a host that refused a metric, or has too many, is not used again */
 	if (!make_host(device, chip, availability))
 		return "CUPTI's profiler does not know its chip";
-	for (uint32_t i = 0; i < device->count; i++)
-		if (!add(device, device->metrics[i]))
-			return "CUPTI's profiler refuses the metrics";
+	if (!add(device, device->metrics, device->count))
+		return "CUPTI's profiler refuses the metrics";
 	if (!make_config(device, ret_passes))
 		return "CUPTI's profiler cannot schedule the metrics";
 	return NULL;
 }
 
-/* Which of the metrics, in the order in which they were named, can be counted at once. */
-static const char *tell_fitting(struct xs_pm_device *device, const char *chip,
-				const uint8_t *availability)
+/* Keeps those that can be counted at once, in the order in which they were named. */
+static void keep_fitting(struct xs_pm_device *device, const char *chip, const uint8_t *availability)
 {
-	static char why[XS_METRIC_NAMES + 128];
 	uint32_t wanted = device->count;
-	size_t passes = 0, n;
+	size_t passes = 0;
 
 	device->count = 0;
-	n = (size_t)snprintf(why, sizeof(why),
-			     "these metrics cannot be counted at once; name fewer by --group, "
-			     "these can: ");
 	for (uint32_t i = 0; i < wanted; i++) {
 		device->metrics[device->count++] = device->metrics[i];
-		if (try(device, chip, availability, &passes) || passes > 1) {
+		if (try(device, chip, availability, &passes) || passes > 1)
 			device->count--;
-			continue;
-		}
-		n += (size_t)snprintf(why + n, sizeof(why) - n, "%s%s",
-				      device->count > 1 ? "," : "",
-				      device->metrics[device->count - 1]);
 	}
+}
+
+static const char *tell_fitting(const struct xs_pm_device *device)
+{
+	static char why[XS_METRIC_NAMES + 128];
+	size_t n = (size_t)snprintf(why, sizeof(why),
+				    "these metrics cannot be counted at once; name fewer by "
+				    "--group, these can: ");
+
+	for (uint32_t i = 0; i < device->count; i++)
+		n += (size_t)snprintf(why + n, sizeof(why) - n, "%s%s", i ? "," : "",
+				      device->metrics[i]);
 	return why;
 }
 
@@ -183,17 +191,15 @@ static const char *choose(struct xs_pm_device *device, const char *chip,
 		return why;
 	}
 	wanted = device->count;
-	while (device->count) {
-		problem = try(device, chip, availability, &passes);
-		if (problem)
-			return problem;
-		if (passes <= 1)
-			break;
+	problem = wanted ? try(device, chip, availability, &passes) : NULL;
+	if (problem && whole)
+		return problem;
+	if (problem || passes > 1) {
+		keep_fitting(device, chip, availability);
 		if (whole)
-			return tell_fitting(device, chip, availability);
-		device->count--;
+			return tell_fitting(device);
 	}
-	if (!device->count)
+	if (!device->count || try(device, chip, availability, &passes))
 		return "it has no metric of this group that can be sampled";
 	if (missing || wanted != device->count)
 		fprintf(stderr,

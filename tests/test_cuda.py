@@ -217,7 +217,10 @@ def test_complete_however_it_ends(xstrace, tmp_path, end, status):
     cuda = cuda_of(tmp_path)
     run = xstrace(KERNELS, "cuda_streams", ["--end", end], env=cuda.env)
     assert run.status == status
-    assert shown(run.trace) == executed(cuda)
+    if end == "return":
+        assert shown(run.trace) == executed(cuda)
+    else:  # CUPTI had no time to tell when it ran
+        assert sum(shown(run.trace).values()) + run.trace.other.get("untimed_commands", 0) == sum(executed(cuda).values())
 
 
 @pytest.mark.parametrize("options", [KERNELS, DEVICE])
@@ -252,8 +255,10 @@ def test_left_on_its_way(xstrace, tmp_path, how):
     """Copies, fills and graphs that have not run are told as kernels are: each call is a command. A copy of nothing is none."""
     run = xstrace(KERNELS, "cuda_left", [how], env=cuda_of(tmp_path).env, timeout=60)
     assert run.out == "left\n"
-    assert len(run.trace.device) == 2  # of the graph's first launch
-    assert run.trace.other["open_commands"] == 6 and told(run) == 6
+    # of the graph's first launch; a flush comes after some time
+    untimed = run.trace.other.get("untimed_commands", 0)
+    assert len(run.trace.device) + untimed == 2 and (how != "return" or not untimed)
+    assert run.trace.other["open_commands"] == 6 and told(run) == 6 + untimed
 
 
 # ---- pauses ----
@@ -293,6 +298,7 @@ def test_a_session_that_is_paused(xstrace, tmp_path):
             assert xstrace.bare(XSTRACE, [command, name]).status == 0
         size = cuda.path.stat().st_size if cuda.path.exists() else 0
         wait_until(lambda: cuda.path.exists() and cuda.path.stat().st_size > size + 100_000)
+        time.sleep(0.3)  # what is executed is told ten times a second
     os.kill(app, signal.SIGKILL)
     run.wait(60)
     run.collect()

@@ -3,6 +3,7 @@
 import collections
 import os
 import signal
+import time
 
 import pytest
 from conftest import wait_until
@@ -36,6 +37,7 @@ def test_again_and_again(xstrace, tmp_path, version):
     written_since(cuda, 0, 10_000)
     for dump in range(3):
         written_since(cuda, cuda.path.stat().st_size, 200_000)
+        time.sleep(0.3)  # what is executed is told ten times a second
         os.kill(run.pid, signal.SIGUSR1)
         wait_until(lambda: stored(run) > dump)
     os.kill(run.child("cuda_loop"), signal.SIGKILL)
@@ -56,7 +58,8 @@ def test_again_and_again(xstrace, tmp_path, version):
         calls = sum(one.name == "cudaLaunchKernel" for one in trace.calls)
         assert 0.5 < len(trace.device) / calls < 1.5
     # the last one is of a process that has ended: what it had launched is there or told
-    assert max(correlations(traces[-1])) >= executed[-1] - 1 - traces[-1].other.get("open_commands", 0)
+    missing = sum(traces[-1].other.get(key, 0) for key in ("open_commands", "untimed_commands"))
+    assert len(executed) - executed.index(max(correlations(traces[-1]))) <= missing + 2
 
 
 @pytest.mark.parametrize("options", ["--chrome-kernel-logging", "--chrome-device-logging"])
@@ -71,7 +74,8 @@ def test_a_crash(xstrace, tmp_path, options):
     assert run.status == -signal.SIGABRT
     assert recorder(run.trace)["reasons"] == ["crash"]
     work = [*cuda.kernels, *cuda.copies, *cuda.fills]
-    assert correlations(run.trace) == collections.Counter(c.correlation for c in work)
+    assert correlations(run.trace) <= collections.Counter(c.correlation for c in work)
+    assert len(run.trace.device) + run.trace.other.get("untimed_commands", 0) == len(work)
     assert run.trace.other.get("open_commands", 0) == 0
 
 

@@ -1,11 +1,11 @@
 """--metric-query with CUDA: what the software CUDA has counted of each kernel follows from its log."""
 
+import collections
 import csv
 import os
 import re
 import signal
 import subprocess
-from types import SimpleNamespace
 
 import pytest
 from conftest import ROOT, XSTRACE, wait_until
@@ -220,40 +220,26 @@ def test_filter(xstrace, tmp_path):
 
 
 def test_graphs(xstrace, tmp_path):
-    """What a graph's launch has counted has a row with the graph's number: that of all its kernels together."""
+    """CUPTI makes no range of a graph: each launch of one is told as not measured, and its kernels are in the trace."""
     cuda = SoftCUDA(tmp_path)
-    run = measured(xstrace, cuda, "cuda_graphs")
-    ids, launches = shown(run), {}
-    for kernel in cuda.kernels:
-        if kernel.graph:
-            launches.setdefault(kernel.correlation, []).append(kernel)
-    found = {}
-    for pid, _, row in rows(run):
-        found[ids[pid, int(row["GlobalInstanceId"])]] = row
-    assert found.keys() >= launches.keys() and len(launches) > 3 and unmeasured(run) == 0
-    for correlation, kernels_ in launches.items():
-        row = found[correlation]
-        together = SimpleNamespace(
-            start=0,
-            end=sum(one.end - one.start for one in kernels_),
-            blocks=sum(product_of(one.grid) for one in kernels_),
-            threads=sum(product_of(one.block) for one in kernels_),
-        )
-        assert row["Kernel"] in {f"graph {one.graph}" for one in kernels_}
-        assert [row[name] for name in BASIC] == [f"{value(together):f}" for value in BASIC.values()]
-
-
-def test_graphs_whose_kernels_are_ranges(xstrace, tmp_path):
-    """If CUPTI makes a range of each, it is not known which is whose: each launch of a graph is told, and costs nothing else."""
-    cuda = SoftCUDA(tmp_path, RANGE_NODES=1)
     run = measured(xstrace, cuda, "cuda_graphs", [20, 7])
-    several = [kernel.correlation for kernel in cuda.kernels if kernel.graph]
-    several = {one for one in several if several.count(one) > 1}
     plain = [kernel for kernel in cuda.kernels if not kernel.graph]
+    graphs = collections.Counter(kernel.correlation for kernel in cuda.kernels if kernel.graph)
     ids = shown(run)
-    found = {ids[pid, int(row["GlobalInstanceId"])] for pid, _, row in rows(run)}
-    assert len(plain) == 7 and {one.correlation for one in plain} <= found and not several & found
-    assert unmeasured(run) >= len(several) > 0
+    assert len(plain) == 7 and {one.correlation for one in plain} == {ids[pid, int(row["GlobalInstanceId"])] for pid, _, row in rows(run)}
+    assert collections.Counter(c for c in ids.values() if c in graphs) == graphs and len(graphs) > 3
+    assert unmeasured(run) == len(graphs) and "open_commands" not in run.trace.other
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_captures(xstrace, tmp_path, threads):
+    """Streams are captured from the first call on, also by others while a thread launches: none is ended, and what runs is shown."""
+    cuda = SoftCUDA(tmp_path)
+    run = measured(xstrace, cuda, "cuda_captures", [threads, 40])
+    run.check_expected("kernels")
+    assert len(cuda.kernels) == 4 * 40 * threads and rows(run)
+    # a graph's two kernels are one launch, and what is captured is none
+    assert len(rows(run)) + unmeasured(run) == 3 * 40 * threads
 
 
 def profiler_functions():
@@ -269,7 +255,8 @@ def test_functions_that_fail(xstrace, tmp_path, function):
         home.mkdir(exist_ok=True)
         cuda = SoftCUDA(home, FAULT=f"{function}:{when}35")
         run = measured(xstrace, cuda, "cuda_streams", ["--kernels", 400])
-        run.check_expected("kernels")
+        untimed = run.trace.other.get("untimed_commands", 0)  # of what is counted nothing else tells the time
+        assert sum("registers" in one.args for one in run.trace.device) + untimed == len(cuda.kernels)
         count = sum(pid == run.trace.pid for pid, _, _ in rows(run))
         refused = any("kernels there are not measured" in line for line in run.said)
         assert len(cuda.kernels) == 800 and (refused or count + unmeasured(run) == 800), run.said

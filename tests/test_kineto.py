@@ -115,10 +115,14 @@ def test_cuda(xstrace, tmp_path):
         assert args["grid"] == [4, 1, 1] and args["block"] == [256, 1, 1]
         assert args["registers per thread"] == 16 and args["shared memory"] == 128
         assert args["context"] >= 1 and one["tid"] == args["stream"]
-    assert {e["name"] for e in copies} <= {"Memcpy HtoD", "Memcpy DtoH", "Memcpy DtoD"}
-    assert {e["name"] for e in fills} == {"Memset"}
+    assert {e["name"] for e in kernels} == {"increment(int*, int)"}
+    assert {e["name"] for e in copies} <= {f"Memcpy {way}" for way in COPIES}
+    assert {e["name"] for e in fills} == {"Memset (Device)"}
     assert {e["name"] for e in slices(data, "cuda_runtime")} >= {"cudaLaunchKernel", "cudaMalloc"}
     assert slices(data, "overhead") and slices(data, "cuda_sync")
+
+
+COPIES = ["HtoD (Pageable -> Device)", "HtoD (Pinned -> Device)", "DtoH (Device -> Pageable)", "DtoH (Device -> Pinned)", "DtoD (Device -> Device)"]
 
 
 def test_tasks_are_annotations(xstrace):

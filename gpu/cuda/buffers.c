@@ -226,6 +226,11 @@ bool xs_cuda_alive(void)
 	return activity && !activity->off && xs_cuda_own_process();
 }
 
+void xs_cuda_flush_some(void)
+{
+	(void)xs_cupti.ActivityFlushAll(0);
+}
+
 void xs_cuda_flush(void)
 {
 	xs_cuda_ranges_look();
@@ -284,6 +289,55 @@ static void choose_clock(void)
 		activity->clock = XS_ACTIVITY_MONOTONIC;
 }
 
+/* What CUPTI is to tell of managed memory, on a device. False: it cannot (yet). */
+static bool configure(uint32_t device, const uint8_t *kinds, uint32_t count)
+{
+	CUpti_ActivityUnifiedMemoryCounterConfig config[4] = { 0 };
+
+	for (uint32_t i = 0; i < count; i++) {
+		config[i].scope = CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_SCOPE_PROCESS_SINGLE_DEVICE;
+		config[i].kind = (CUpti_ActivityUnifiedMemoryCounterKind)kinds[i];
+		config[i].deviceId = device;
+		config[i].enable = 1;
+	}
+	return xs_cupti.ActivityConfigureUnifiedMemoryCounter &&
+	       !xs_cupti.ActivityConfigureUnifiedMemoryCounter(config, count);
+}
+
+static bool enable_managed(void)
+{
+	static const uint8_t usual[] = {
+		CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_BYTES_TRANSFER_HTOD,
+		CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_BYTES_TRANSFER_DTOH,
+		CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_CPU_PAGE_FAULT_COUNT,
+		CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_GPU_PAGE_FAULT,
+	};
+	static const uint8_t rest[] = {
+		CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_THRASHING,
+		CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_BYTES_TRANSFER_DTOD,
+	};
+	uint32_t device = 0;
+
+	for (; device < XS_ACTIVITY_DEVICES && configure(device, usual, sizeof(usual)); device++)
+		for (uint32_t i = 0; i < sizeof(rest); i++)
+			(void)configure(device, rest + i, 1); /* not every device has them */
+	return device && !enable(CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER);
+}
+
+/* CUPTI may know no device before there is a context. */
+static _Atomic bool awaits_context;
+
+void xs_cuda_context_made(void)
+{
+	if (atomic_exchange(&awaits_context, false))
+		(void)enable_managed();
+}
+
+bool xs_cuda_awaits_context(void)
+{
+	return awaits_context;
+}
+
 /* Beside work on devices; without them the trace has less. */
 static void enable_more(void)
 {
@@ -291,14 +345,13 @@ static void enable_more(void)
 		CUPTI_ACTIVITY_KIND_OVERHEAD,	 CUPTI_ACTIVITY_KIND_SYNCHRONIZATION,
 		CUPTI_ACTIVITY_KIND_CUDA_EVENT,	 CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION,
 		CUPTI_ACTIVITY_KIND_JIT,	 CUPTI_ACTIVITY_KIND_MEMORY2,
-		CUPTI_ACTIVITY_KIND_MEMORY_POOL, CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER,
+		CUPTI_ACTIVITY_KIND_MEMORY_POOL,
 	};
 
 	for (uint32_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
 		(void)enable(kinds[i]);
+	awaits_context = !enable_managed();
 }
-
-#define PERIOD 500u /* ms: no record waits longer in a buffer that is not full */
 
 CUptiResult xs_cuda_enable_activity(const struct xs_options *options)
 {
@@ -328,7 +381,5 @@ CUptiResult xs_cuda_enable_activity(const struct xs_options *options)
 		(void)enable(work[i]);
 	if (options->chrome_kernel || options->chrome_device)
 		enable_more();
-	if (xs_cupti.ActivityFlushPeriod)
-		(void)xs_cupti.ActivityFlushPeriod(PERIOD);
 	return CUPTI_SUCCESS;
 }

@@ -28,6 +28,8 @@ static __thread struct {
 	bool is_ours; /* the call that comes */
 } inside __attribute__((tls_model("initial-exec")));
 
+#define CAPTURES (XS_CUDA_CAPTURE_BEGINS | XS_CUDA_CAPTURE_ENDS)
+
 static bool log_all, log_kernels, log_enqueues;
 static bool profiles;	   /* hardware counters are read */
 static uint8_t correlated; /* uses: the drain process is told the numbers of such calls */
@@ -169,8 +171,10 @@ static __attribute__((noinline)) void leave(CUpti_CallbackDomain domain, CUpti_C
 			      result);
 	if (xs_log_calls && !result)
 		xs_cuda_out(&call, domain == CUPTI_CB_DOMAIN_RUNTIME_API, id, data->functionParams);
-	if (use & correlated && !failed && !captured)
+	if (use & correlated && !failed && !captured) {
 		enqueued(call.tick, duration, use, data);
+		xs_cuda_worked();
+	}
 }
 
 static __attribute__((noinline)) void resource(CUpti_CallbackId id, const void *data)
@@ -185,6 +189,8 @@ static __attribute__((noinline)) void resource(CUpti_CallbackId id, const void *
 			xs_cuda_range_context_ends(what->context);
 		if (xs_cuda_stalls)
 			xs_cuda_stalls_context_ends(what->context);
+	} else if (id == CUPTI_CBID_RESOURCE_CONTEXT_CREATED) {
+		xs_cuda_context_made();
 	}
 	if (id != CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED)
 		return;
@@ -193,14 +199,40 @@ static __attribute__((noinline)) void resource(CUpti_CallbackId id, const void *
 		inside.going[(inside.depth - 1) % NESTED].captured = true;
 }
 
+/* The stream is captured no more, although the call has failed. */
+static bool is_end_of_capture(int result)
+{
+	return !result || result == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED ||
+	       result == CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
+}
+
+static void capture(uint8_t use, const CUpti_CallbackData *data)
+{
+	bool begins = use & XS_CUDA_CAPTURE_BEGINS;
+	int result = data->callbackSite != CUPTI_API_ENTER && data->functionReturnValue
+			     ? *(const int *)data->functionReturnValue
+			     : 0;
+
+	if (data->callbackSite == CUPTI_API_ENTER) {
+		if (begins)
+			xs_cuda_capture_begins();
+	} else if (begins ? result : is_end_of_capture(result)) {
+		xs_cuda_capture_ends();
+	}
+}
+
 /* What the driver is about to run, and has put on the device, in pauses too. */
 static __attribute__((noinline)) void profile(CUpti_CallbackId id, const CUpti_CallbackData *data)
 {
-	bool kernel = use_of(CUPTI_CB_DOMAIN_DRIVER_API, id) & XS_CUDA_LAUNCHES;
+	uint8_t use = use_of(CUPTI_CB_DOMAIN_DRIVER_API, id);
+	bool kernel = use & XS_CUDA_LAUNCHES;
 	int error = errno;
 
-	if (!kernel && id != CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch &&
-	    id != CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch_ptsz)
+	if (use & CAPTURES && xs_cuda_ranges) {
+		capture(use, data);
+		errno = error;
+	}
+	if (!kernel && !(use & XS_CUDA_GRAPHS))
 		return;
 	if (xs_cuda_stalls && data->callbackSite == CUPTI_API_ENTER)
 		xs_cuda_stalls_launch(data->context);
@@ -239,7 +271,8 @@ void CUPTIAPI xs_cuda_on_call(void *user, CUpti_CallbackDomain domain, CUpti_Cal
 static CUptiResult enable_some(uint32_t on, CUpti_CallbackDomain domain, const uint8_t *uses_of,
 			       uint32_t count)
 {
-	uint8_t uses = log_kernels ? XS_CUDA_ENQUEUES | XS_CUDA_KERNELS : XS_CUDA_ENQUEUES;
+	uint8_t uses = XS_CUDA_ENQUEUES | (log_kernels ? XS_CUDA_KERNELS : 0) |
+		       (xs_cuda_ranges ? CAPTURES : 0);
 	CUptiResult result = CUPTI_SUCCESS, first = CUPTI_SUCCESS;
 	bool some = false;
 
@@ -309,6 +342,9 @@ CUptiResult xs_cuda_enable_calls(const struct xs_options *options)
 				      CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING);
 	(void)xs_cupti.EnableCallback(1, xs_cupti.subscriber, CUPTI_CB_DOMAIN_RESOURCE,
 				      CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED);
+	if (xs_cuda_awaits_context())
+		(void)xs_cupti.EnableCallback(1, xs_cupti.subscriber, CUPTI_CB_DOMAIN_RESOURCE,
+					      CUPTI_CBID_RESOURCE_CONTEXT_CREATED);
 	xs_cuda_ranges = options->metric_query;
 	xs_cuda_stalls = options->stall_sampling;
 	profiles = xs_cuda_ranges || xs_cuda_stalls;

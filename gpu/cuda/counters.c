@@ -32,7 +32,7 @@ static bool open_profiler(void)
 /* What is too large for the caller's stack. */
 struct room {
 	char text[XS_STRING_MAX];
-	double values[XS_METRICS_MAX];
+	double values[XS_METRICS_MAX + 1];
 };
 static struct xs_spare rooms;
 
@@ -48,6 +48,24 @@ static bool put_metric(const struct xs_counters *counters, const char *name, cha
 		return false;
 	*o = xs_metric_put_line(*o, end, name, XS_PATH_MAX, p.unit);
 	return true;
+}
+
+/* CUPTI tells no other times of a kernel that it counts: this is counted with any others. */
+static void take_time(struct xs_counters *counters)
+{
+	static const char name[] = "gpu__time_duration.sum";
+	struct xs_prof_properties p = { XS_PROF_HEAD(xs_prof_properties, type) };
+
+	p.object = counters->host;
+	p.name = name;
+	counters->all = counters->count;
+	for (counters->time = 0; counters->time < counters->count; counters->time++)
+		if (!strcmp(counters->metrics[counters->time], name))
+			return;
+	if (xs_prof.ProfilerHostGetMetricProperties(&p))
+		counters->time = UINT32_MAX;
+	else
+		counters->metrics[counters->all++] = name;
 }
 
 /* The wanted metrics of the group; their names stay where they are. */
@@ -70,6 +88,7 @@ static bool take_metrics(struct xs_counters *counters, struct room *room)
 		counters->metrics[counters->count++] = at;
 		at = stop;
 	}
+	take_time(counters);
 	*o = '\0';
 	counters->columns = o < end ? xs_name(room->text, XS_METRICS_SCOPE) : 0;
 	return counters->columns;
@@ -122,7 +141,7 @@ static bool make_config(struct xs_counters *counters)
 
 	add.object = size.object = config.object = counters->host;
 	add.names = counters->metrics;
-	add.count = counters->count;
+	add.count = counters->all;
 	if (xs_prof.ProfilerHostConfigAddMetrics(&add) ||
 	    xs_prof.ProfilerHostGetConfigImageSize(&size) ||
 	    !make_room(&counters->config, &counters->config_room, size.bytes))
@@ -143,7 +162,7 @@ static bool make_image(struct xs_counters *counters, CUcontext context)
 		return false;
 	counters->object = size.object = enable.object;
 	size.names = counters->metrics;
-	size.count = counters->count;
+	size.count = counters->all;
 	size.ranges = size.nodes = counters->ranges;
 	if (xs_prof.RangeProfilerGetCounterDataSize(&size))
 		return false;
@@ -232,6 +251,7 @@ static bool write_values(const struct xs_counters *counters, uint32_t correlatio
 			 const double *values)
 {
 	uint32_t size = XS_COUNTED_SIZE(counters->count);
+	double ns = counters->time < counters->all ? values[counters->time] : 0;
 	struct xs_counted_record *record = xs_record_begin(size, XS_COUNTED, XS_SOURCE_CUDA, 0,
 							   counters->columns, XS_ROLE_OTHER);
 
@@ -242,7 +262,7 @@ static bool write_values(const struct xs_counters *counters, uint32_t correlatio
 	record->correlation = correlation;
 	record->count = (uint16_t)counters->count;
 	record->part = 0;
-	record->reserved = 0;
+	record->ns = ns >= 1 && ns < 1e15 ? (uint64_t)ns : 0;
 	memcpy(record->value, values, counters->count * sizeof(*values));
 	xs_record_end(size);
 	return true;
@@ -261,7 +281,7 @@ bool xs_counters_write(const struct xs_counters *counters, uint32_t range, uint3
 	evaluate.bytes = counters->image_bytes;
 	evaluate.range = range;
 	evaluate.names = (const char **)counters->metrics;
-	evaluate.count = counters->count;
+	evaluate.count = counters->all;
 	evaluate.values = room->values;
 	written = !xs_prof.ProfilerHostEvaluateToGpuValues(&evaluate) &&
 		  write_values(counters, correlation, room->values);

@@ -177,7 +177,7 @@ void xs_cuda_learn_names(struct xs_activity_file *file, const unsigned char *dat
 
 	for (uint64_t at = 0; at + 8 <= bytes; at += size) {
 		const unsigned char *record = data + at;
-		uint32_t kind = (uint32_t)word_at(record, 0);
+		uint32_t kind = (uint32_t)word_at(record, 0) & ~XS_ACTIVITY_RESERVED;
 		uint64_t pointer;
 
 		size = kind < XS_ACTIVITY_KINDS

@@ -18,9 +18,11 @@ extern struct xs_prof xs_prof;
 /* The counters of a context, as long as a thread has them for itself. */
 struct xs_counters {
 	void *host, *object;
-	const char *metrics[XS_METRICS_MAX];
-	uint32_t count, columns;
-	uint32_t ranges; /* that there is room for */
+	const char *metrics[XS_METRICS_MAX + 1];
+	uint32_t count, columns; /* of those that are shown, which come first */
+	uint32_t all;		 /* with that of the kernel's time, which is at `time` */
+	uint32_t time;		 /* UINT32_MAX: CUPTI does not know it */
+	uint32_t ranges;	 /* that there is room for */
 	uint8_t *config, *image;
 	size_t config_bytes, image_bytes;
 	size_t config_room, image_room; /* the memory stays when the counters end */
@@ -42,11 +44,14 @@ bool xs_counters_write(const struct xs_counters *counters, uint32_t range, uint3
 
 extern bool xs_cuda_ranges; /* they are wanted */
 
-/* The driver's call that puts a kernel, or a graph, on a device begins, and ends. */
+/* The driver's call that puts a kernel on a device begins, and ends. !kernel: a graph begins. */
 void xs_cuda_range_enter(CUcontext context, uint32_t correlation, bool kernel);
 void xs_cuda_range_leave(bool failed);
 /* In that call: it becomes a node of a graph, nothing runs yet. */
 void xs_cuda_range_captured(void);
+/* A stream's capture is about to begin; it has ended, or has not begun. */
+void xs_cuda_capture_begins(void);
+void xs_cuda_capture_ends(void);
 /* Writes what has been counted so far. */
 void xs_cuda_ranges_look(void);
 /* The context ends: the same, for it alone. */

@@ -6,8 +6,13 @@
  * each. After so many of them the profiler is stopped, and what it has counted is written, each
  * range with its launch's correlation id; the next launch starts it again. If there are not as
  * many ranges as launches, or several threads launched at once, it is not known which is whose:
- * then they are not measured, which is counted. A graph's launch is looked at by itself, so that it
- * costs no other one what CUPTI may make of it: it is measured if it is one range.
+ * then they are not measured, which is counted. CUPTI makes no range of a graph, and no records of
+ * its kernels while it makes ranges: so the profiler is stopped before a graph is launched, and
+ * graphs are not measured.
+ *
+ * While a stream is captured, anywhere in the process, the profiler is neither started nor stopped:
+ * either would end the capture (CUPTI 13.0, whatever the thread's mode is). So it is stopped
+ * before.
  *
  * One thread at a time prepares, starts or stops a context's profiler, by a claim: libcupti may
  * wait for the device.
@@ -28,7 +33,7 @@ enum stage { UNUSED, STOPPED, STARTED, NEVER };
 enum launch_state {
 	LAUNCH_GOES_ON,
 	LAUNCH_DONE, /* it is a range */
-	LAUNCH_NONE, /* it failed, or is a node of a graph: there is no range of it */
+	LAUNCH_NONE, /* it failed, or is captured: there is no range of it */
 };
 
 struct launch {
@@ -59,7 +64,9 @@ static struct xs_table table = { .size = CONTEXTS * sizeof(struct context) };
 static __thread struct {
 	struct context *context;
 	uint32_t number;
-	bool captured, graph;
+	bool captured;
+	struct context *graph; /* whose turn it is: none of its kernels is counted meanwhile */
+	bool unmeasured;       /* there is no context: nothing is counted in it, which is told */
 } going __attribute__((tls_model("initial-exec")));
 
 static struct context *context_of(CUcontext handle, bool make)
@@ -78,6 +85,29 @@ static struct context *context_of(CUcontext handle, bool make)
 			return &contexts[i];
 	}
 	return NULL;
+}
+
+/* ---- captures ---- */
+
+static _Atomic uint32_t captures; /* that have begun and not ended */
+
+/* False: a stream is captured. Else none begins to be before the claim is given back. */
+static bool may_turn(struct context *context)
+{
+	if (!xs_claim(&context->claim))
+		return false;
+	if (!atomic_load(&captures))
+		return true;
+	xs_unclaim(&context->claim);
+	return false;
+}
+
+void xs_cuda_capture_ends(void)
+{
+	uint32_t count = atomic_load(&captures);
+
+	while (count && !atomic_compare_exchange_weak(&captures, &count, count - 1))
+		;
 }
 
 /* ---- the profiler ---- */
@@ -132,7 +162,7 @@ static void look(struct context *context)
 /* Nobody may begin a launch as long as the stage is STOPPED and the claim is held. */
 static void look_if(struct context *context)
 {
-	if (!xs_claim(&context->claim))
+	if (!may_turn(context))
 		return;
 	if (atomic_load(&context->stage) == STARTED) {
 		atomic_store(&context->stage, STOPPED);
@@ -187,7 +217,7 @@ static void end_turn(struct context *context)
 		xs_futex_wake(&context->turns);
 }
 
-static void begin(struct context *context, uint32_t correlation, bool wanted, bool graph)
+static void begin(struct context *context, uint32_t correlation, bool wanted)
 {
 	uint32_t others = atomic_fetch_add(&context->inside, 1), number;
 
@@ -199,6 +229,7 @@ static void begin(struct context *context, uint32_t correlation, bool wanted, bo
 			atomic_store(&context->count, MOST);
 			atomic_store(&context->spoilt, true);
 		}
+		going.unmeasured = wanted;
 		atomic_fetch_sub(&context->inside, 1);
 		end_turn(context);
 		return;
@@ -209,10 +240,17 @@ static void begin(struct context *context, uint32_t correlation, bool wanted, bo
 	atomic_store(&context->launch[number].state, LAUNCH_GOES_ON);
 	going.context = context;
 	going.number = number;
-	going.captured = false;
-	going.graph = graph;
 	if (others)
 		mix(context, number);
+}
+
+static void end_graph(void)
+{
+	struct context *context = going.graph;
+
+	going.graph = NULL;
+	if (context)
+		end_turn(context);
 }
 
 void xs_cuda_range_enter(CUcontext handle, uint32_t correlation, bool kernel)
@@ -226,20 +264,27 @@ void xs_cuda_range_enter(CUcontext handle, uint32_t correlation, bool kernel)
 		end_turn(going.context);
 		going.context = NULL;
 	}
+	end_graph();
+	going.captured = going.unmeasured = false;
 	context = handle && xs_cuda_own_process() ? context_of(handle, wanted) : NULL;
 	if (!context || atomic_load(&context->stage) == NEVER)
 		return;
 	if (!wanted && atomic_load(&context->stage) != STARTED)
 		return;
 	(void)take_turn(context);
-	if (!kernel && atomic_load(&context->count))
+	if (!kernel) {
 		look_if(context);
-	if (wanted && atomic_load(&context->stage) <= STOPPED && xs_claim(&context->claim)) {
+		xs_count_unmeasured(wanted);
+		going.unmeasured = wanted;
+		going.graph = context;
+		return;
+	}
+	if (wanted && atomic_load(&context->stage) <= STOPPED && may_turn(context)) {
 		if (atomic_load(&context->stage) <= STOPPED && !xs_is_sealed() && !xs_in_handler())
 			start(context);
 		xs_unclaim(&context->claim);
 	}
-	begin(context, correlation, wanted, !kernel);
+	begin(context, correlation, wanted);
 }
 
 void xs_cuda_range_captured(void)
@@ -251,15 +296,43 @@ void xs_cuda_range_leave(bool failed)
 {
 	struct context *context = going.context;
 
+	if (going.unmeasured && (failed || going.captured))
+		xs_count_unmeasured(UINT64_MAX); /* it runs later, or never */
+	going.unmeasured = false;
+	end_graph();
 	if (!context)
 		return;
 	going.context = NULL;
 	atomic_store(&context->launch[going.number].state,
 		     failed || going.captured ? LAUNCH_NONE : LAUNCH_DONE);
 	atomic_fetch_sub(&context->inside, 1);
-	if (going.graph || atomic_load(&context->count) >= BATCH)
+	if (atomic_load(&context->count) >= BATCH)
 		look_if(context);
 	end_turn(context);
+}
+
+/*
+ * The profiler is stopped meanwhile, so that graphs have records. Whose profiler is being started
+ * or stopped is waited for: may_turn() has looked before.
+ */
+void xs_cuda_capture_begins(void)
+{
+	struct context *contexts = atomic_load(&table.memory);
+	uint32_t rounds = 0, count = contexts ? CONTEXTS : 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		if (!atomic_load(&contexts[i].handle))
+			count = i;
+		else if (take_turn(&contexts[i]))
+			look_if(&contexts[i]);
+	}
+	(void)atomic_fetch_add(&captures, 1);
+	for (uint32_t i = 0; i < count; i++) {
+		while (!xs_claim(&contexts[i].claim) && xs_wait_a_bit(&rounds))
+			;
+		xs_unclaim(&contexts[i].claim);
+		end_turn(&contexts[i]);
+	}
 }
 
 /* ---- ends ---- */
@@ -280,7 +353,7 @@ void xs_cuda_range_context_ends(CUcontext handle)
 	if (!context)
 		return;
 	look_if(context);
-	if (!xs_claim(&context->claim))
+	if (!may_turn(context))
 		return;
 	if (atomic_load(&context->stage) == STOPPED) {
 		xs_counters_end(&context->counters);

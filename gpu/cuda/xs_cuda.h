@@ -16,12 +16,14 @@
 #include "sys.h"
 
 /* What a call of a function means: generated, by CUPTI's numbers. */
-#define XS_CUDA_ENQUEUES 1u  /* puts work on a device */
-#define XS_CUDA_LAUNCHES 2u  /* of a kernel */
-#define XS_CUDA_KERNELS	 4u  /* belongs to what --chrome-kernel-logging shows */
-#define XS_CUDA_WAITS	 8u  /* waits for work, or makes an event that is waited for */
-#define XS_CUDA_GRAPHS	 16u /* launches a graph */
-#define XS_CUDA_SIZED	 32u /* copies or fills and goes on; argument 3: how much */
+#define XS_CUDA_ENQUEUES       1u  /* puts work on a device */
+#define XS_CUDA_LAUNCHES       2u  /* of a kernel */
+#define XS_CUDA_KERNELS	       4u  /* belongs to what --chrome-kernel-logging shows */
+#define XS_CUDA_WAITS	       8u  /* waits for work, or makes an event that is waited for */
+#define XS_CUDA_GRAPHS	       16u /* launches a graph */
+#define XS_CUDA_SIZED	       32u /* copies or fills and goes on; argument 3: how much */
+#define XS_CUDA_CAPTURE_BEGINS 64u
+#define XS_CUDA_CAPTURE_ENDS   128u
 extern const uint8_t xs_cuda_runtime_uses[XS_CUDA_runtime_COUNT];
 extern const uint8_t xs_cuda_driver_uses[XS_CUDA_driver_COUNT];
 /* Is it the error of a call that failed, and not an answer? */
@@ -51,7 +53,6 @@ void xs_cuda_out(const struct xs_call *call, bool runtime, uint32_t id, const vo
 	F(GetContextId)                      \
 	F(GetDeviceId)                       \
 	F(GetStreamIdEx)                     \
-	F(ActivityFlushPeriod)               \
 	F(ActivityEnableLatencyTimestamps)   \
 	F(ActivityRegisterTimestampCallback) \
 	F(ActivityConfigureUnifiedMemoryCounter)
@@ -106,10 +107,16 @@ void xs_cuda_own_call(bool begins);
 struct xs_activity_file *xs_cuda_activity(void);
 /* Asks for the activity that the options need. */
 CUptiResult xs_cuda_enable_activity(const struct xs_options *options);
+/* Is there activity that could not be asked for before there is a context? */
+bool xs_cuda_awaits_context(void);
+/* There is one now. */
+void xs_cuda_context_made(void);
 /* Is CUDA traced in this very process, and may it be called? */
 bool xs_cuda_alive(void);
-/* CUPTI hands back what it has; may never return. */
+/* CUPTI hands back all that it has; may never return. */
 void xs_cuda_flush(void);
+/* CUPTI fills in what has run, and hands back buffers in which nothing is open. */
+void xs_cuda_flush_some(void);
 
 /* ---- objects.c ---- */
 
@@ -125,11 +132,13 @@ void xs_cuda_take_names(struct xs_activity_file *file);
 uint64_t xs_cuda_block(void);
 void xs_cuda_unblock(uint64_t before);
 
-/* ---- end.c ---- */
+/* ---- flusher.c ---- */
 
 /* Has xs_cuda_flush() called when the program ends, or its trace does: each time for a limited
  * time. */
 void xs_cuda_flush_at_ends(void);
+/* A call has put work on a device, or has waited for some: has xs_cuda_flush_some() called. */
+void xs_cuda_worked(void);
 
 /* ---- names.c ---- */
 

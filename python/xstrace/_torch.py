@@ -84,10 +84,15 @@ class Operations:
             return {}
         events = self._profiler.kineto_results.events()
         self._profiler = None
-        threads = {event.start_thread_id(): event.device_resource_id() for event in events}
-        events = [event for event in events if event.device_type().value == 0]
-        stacks, known = _stacks(events), Known()
-        rows = [_row(event, threads, stacks, known) for event in events]
+        known = Known()
+        try:
+            threads = {event.start_thread_id(): event.device_resource_id() for event in events}
+            events = [event for event in events if event.device_type().value == 0]
+            stacks = _stacks(events)
+            rows = [_row(event, threads, stacks, known) for event in events]
+        except (AttributeError, TypeError, ValueError) as error:  # a profiler's events are not PyTorch's public interface
+            _warn(f"this PyTorch tells them in another way ({error})")
+            return {}
         result, why = native.activities(TRANSFER, rows) if rows else (0, "")
         if result:
             _warn(why)
@@ -98,6 +103,12 @@ def _warn(why: str) -> None:
     warnings.warn(f"xstrace: operations of PyTorch are not recorded: {why}", RuntimeWarning, stacklevel=5)
 
 
+def _is_function(event: Any) -> bool:
+    """Is it a function of Python? PyTorch 2.11 does not tell."""
+    tell = getattr(event, "is_python_function", None)
+    return bool(tell and tell())
+
+
 def _stacks(events: Iterable[Any]) -> dict[int, tuple[str, ...]]:
     """The functions of Python that each operation was called in, the innermost first, by its correlation."""
     threads = defaultdict(list)
@@ -105,13 +116,13 @@ def _stacks(events: Iterable[Any]) -> dict[int, tuple[str, ...]]:
         threads[event.device_resource_id()].append(event)
     stacks = {}
     for thread in threads.values():
-        if not any(event.is_python_function() for event in thread):
+        if not any(map(_is_function, thread)):
             continue
         frames: list[Any] = []
         for event in sorted(thread, key=lambda event: (event.start_ns(), -event.end_ns())):
             while frames and frames[-1].end_ns() <= event.start_ns():
                 frames.pop()
-            if event.is_python_function():
+            if _is_function(event):
                 frames.append(event)
             elif event.name() != MEMORY:
                 names = [frame.name() for frame in reversed(frames) if not frame.name().startswith("<")]
@@ -124,7 +135,7 @@ def _row(event: Any, threads: dict[int, int], stacks: dict[int, tuple[str, ...]]
     name, start, correlation = event.name(), event.start_ns(), event.correlation_id()
     pairs: Pairs = ()
     kind = USER_ANNOTATION if event.scope() == USER_SCOPE else CPU_OP
-    if event.is_python_function():
+    if _is_function(event):
         kind, correlation = PYTHON_FUNCTION, 0
     elif name == MEMORY:
         kind, correlation = INSTANT, 0

@@ -27,6 +27,8 @@ static CUptiResult set_kind(struct su_session *session, CUpti_ActivityKind kind,
 		return CUPTI_ERROR_INVALID_KIND;
 	if (!su_size(kind))
 		return on ? CUPTI_ERROR_NOT_COMPATIBLE : CUPTI_SUCCESS;
+	if (kind == CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER && on && !su_unified())
+		return CUPTI_ERROR_NOT_READY;
 	session->kind[kind] = on;
 	su_refresh();
 	return CUPTI_SUCCESS;
@@ -191,16 +193,16 @@ CUptiResult cuptiActivityGetNumDroppedRecords_v2(CUpti_SubscriberHandle subscrib
 
 CUptiResult cuptiActivityFlushAll(uint32_t flag)
 {
-	(void)flag;
 	SU_BEGIN();
-	su_flush_all();
+	su_flush_all(flag & CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
 	return CUPTI_SUCCESS;
 }
 
+/* hands back what is full, which the worker does anyway */
 CUptiResult cuptiActivityFlushPeriod(uint32_t time)
 {
+	(void)time;
 	SU_BEGIN();
-	su_flush_period(time);
 	return CUPTI_SUCCESS;
 }
 

@@ -3,6 +3,7 @@
  * when that is asked for. */
 #include "profiler.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -18,7 +19,6 @@ static pthread_cond_t wake = PTHREAD_COND_INITIALIZER;
 static struct su_buffer *full, **full_end = &full;
 static uint32_t full_count;
 static __thread bool hands_back;
-static uint32_t period_ms;
 static bool working;
 static _Atomic uint64_t counted;
 
@@ -38,13 +38,40 @@ static uint64_t monotonic_ms(void)
 	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
 }
 
-/* with the lock held, as all that follows */
+/* Where a record has its times; 0: it has none that come later. */
+static size_t times_of(unsigned kind)
+{
+	switch (kind) {
+	case CUPTI_ACTIVITY_KIND_KERNEL:
+	case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
+		return offsetof(CUpti_ActivityKernel9, start);
+	case CUPTI_ACTIVITY_KIND_MEMCPY:
+		return offsetof(CUpti_ActivityMemcpy6, start);
+	case CUPTI_ACTIVITY_KIND_MEMCPY2:
+		return offsetof(CUpti_ActivityMemcpyPtoP4, start);
+	case CUPTI_ACTIVITY_KIND_MEMSET:
+		return offsetof(CUpti_ActivityMemset4, start);
+	default:
+		return 0;
+	}
+}
+
+#define RESERVED 0x80000000u /* in a kind: its times are still to come */
+
+/* with the lock held, as all that follows; what has run is told */
+static void process(struct su_buffer *buffer)
+{
+	if (buffer->told)
+		memcpy(buffer->at, buffer->told, buffer->used);
+}
+
 static void retire(struct su_session *session)
 {
 	struct su_buffer *buffer = session->current;
 
 	if (!buffer)
 		return;
+	process(buffer);
 	session->current = NULL;
 	*full_end = buffer;
 	full_end = &buffer->next;
@@ -68,9 +95,29 @@ static void request(struct su_session *session)
 	buffer = calloc(1, sizeof(*buffer));
 	buffer->session = session;
 	buffer->at = at;
+	buffer->told = malloc(size);
 	buffer->size = size;
 	buffer->records_max = records;
 	session->current = buffer;
+}
+
+/*
+ * What has run is told when the buffer is full, or when the client asks; until then there is a
+ * record without times, as CUPTI makes it in the call.
+ */
+static void put_reserved(struct su_buffer *buffer, unsigned kind, const void *record, size_t size)
+{
+	uint8_t *at = buffer->at + buffer->used;
+	size_t times = times_of(kind);
+
+	memcpy(at, record, size);
+	if (buffer->told)
+		memcpy(buffer->told + buffer->used, record, size);
+	if (buffer->told && times) {
+		memset(at + times, 0, 2 * sizeof(uint64_t));
+		kind |= RESERVED;
+		memcpy(at, &kind, sizeof(kind));
+	}
 }
 
 static void put(struct su_session *session, unsigned kind, const void *record, size_t size)
@@ -90,7 +137,7 @@ static void put(struct su_session *session, unsigned kind, const void *record, s
 		retire(session);
 		return;
 	}
-	memcpy(buffer->at + buffer->used, record, size);
+	put_reserved(buffer, kind, record, size);
 	buffer->used += size;
 	buffer->records++;
 	if (cut)
@@ -162,8 +209,6 @@ static bool delay(unsigned kind, const struct sc_context *context, const void *r
 
 static void *work(void *arg)
 {
-	uint64_t next_flush = 0;
-
 	(void)arg;
 	for (;;) {
 		struct timespec until;
@@ -178,12 +223,6 @@ static void *work(void *arg)
 		if (!full)
 			(void)pthread_cond_timedwait(&wake, &lock, &until);
 		put_late(monotonic_ms());
-		if (period_ms && monotonic_ms() >= next_flush) {
-			next_flush = monotonic_ms() + period_ms;
-			for (unsigned i = 0; i < SU_SESSIONS; i++)
-				if (su_sessions[i].current && su_sessions[i].current->used)
-					retire(&su_sessions[i]);
-		}
 		(void)pthread_mutex_unlock(&lock);
 		su_hand_back();
 	}
@@ -248,6 +287,7 @@ static void hand_back(struct su_buffer *buffer)
 	if (told &&
 	    buffer->records > 1) /* else a buffer with nothing else would be handed back for it */
 		su_put(CUPTI_ACTIVITY_KIND_OVERHEAD, NULL, &overhead);
+	free(buffer->told);
 	free(buffer);
 }
 
@@ -276,10 +316,11 @@ void su_hand_back(void)
 	(void)pthread_mutex_unlock(&handing);
 }
 
-void su_flush_all(void)
+void su_flush_all(bool forced)
 {
 	(void)pthread_mutex_lock(&lock);
-	put_late(UINT64_MAX);
+	if (forced)
+		put_late(UINT64_MAX);
 	for (unsigned i = 0; i < SU_SESSIONS; i++)
 		retire(&su_sessions[i]);
 	(void)pthread_mutex_unlock(&lock);
@@ -313,13 +354,4 @@ static void in_child(void)
 void su_watch_fork(void)
 {
 	(void)pthread_atfork(before_fork, in_parent, in_child);
-}
-
-void su_flush_period(uint32_t ms)
-{
-	(void)pthread_mutex_lock(&lock);
-	period_ms = ms;
-	if (ms)
-		ensure_worker();
-	(void)pthread_mutex_unlock(&lock);
 }

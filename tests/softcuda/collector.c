@@ -9,7 +9,6 @@
  *	COLLECTOR_CALLS=1	callbacks of every call and resource as well
  *	COLLECTOR_SUBSCRIBER=1	all of it by the _v2 calls of a subscriber
  *	COLLECTOR_CLOCK=1	CUPTI is to stamp in CLOCK_MONOTONIC_RAW
- *	COLLECTOR_PERIOD	milliseconds after which CUPTI is to hand back what it has
  */
 #include <cupti.h>
 #include <pthread.h>
@@ -261,10 +260,25 @@ static void stop(void)
 	(void)fflush(out);
 }
 
+/* Without it CUPTI tells nothing of managed memory. */
+static void configure_managed(void)
+{
+	for (int kind = 1; kind < CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_COUNT; kind++) {
+		CUpti_ActivityUnifiedMemoryCounterConfig config = {
+			.scope = CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_SCOPE_PROCESS_SINGLE_DEVICE,
+			.kind = (CUpti_ActivityUnifiedMemoryCounterKind)kind,
+			.enable = 1,
+		};
+
+		(void)cuptiActivityConfigureUnifiedMemoryCounter(&config, 1);
+	}
+}
+
 static void enable_kinds(bool by_subscriber)
 {
 	const char *list = getenv("COLLECTOR_KINDS");
 
+	configure_managed();
 	for (int kind = 1; kind < CUPTI_ACTIVITY_KIND_COUNT; kind++) {
 		char padded[256], wanted[16];
 		CUptiResult result;
@@ -323,8 +337,6 @@ int InitializeInjection(void)
 	else
 		(void)cuptiActivityRegisterCallbacks(requested, completed);
 	enable_kinds(by_subscriber);
-	if (getenv("COLLECTOR_PERIOD"))
-		(void)cuptiActivityFlushPeriod((uint32_t)atoi(getenv("COLLECTOR_PERIOD")));
 	(void)cuptiActivityPushExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0, 42);
 	(void)atexit(stop);
 	return 1;

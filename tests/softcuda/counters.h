@@ -22,7 +22,7 @@ enum { SU_METRICS_MAX = 64 };
 /* What cuptiProfilerHostGetConfigImage() makes: which metrics are scheduled. */
 struct su_config {
 	uint64_t magic;
-	uint32_t count, metric[SU_METRICS_MAX];
+	uint32_t calls, count, metric[SU_METRICS_MAX];
 };
 
 /* Where counts are decoded to. */
@@ -52,6 +52,8 @@ void su_ranges_executed(const struct sc_cmd *cmd);
 /* CUPTI makes threads here: a note if they would get the program's signals. */
 void su_makes_threads(void);
 bool su_ranging(void);
+/* Are the context's kernels ranges now? */
+bool su_ranged(const struct sc_context *context);
 bool su_sampling(void);
 void su_sampling_executed(const struct sc_cmd *cmd);
 

@@ -203,6 +203,7 @@ struct sc_stream *sc_stream_make(struct sc_context *context, unsigned flags, int
 struct sc_stream *sc_stream_of(CUstream handle) SC_SHARED;
 bool sc_stream_idle(struct sc_stream *stream);
 bool sc_event_done(const struct sc_event *event);
+extern SC_SHARED _Atomic unsigned sc_captures_broken; /* how often all that went on were ended */
 CUresult sc_capture(struct sc_stream *stream, const struct sc_cmd *cmd);
 void sc_graph_run(const struct sc_cmd *cmd);
 bool sc_keep_args(struct sc_cmd *kept);

@@ -48,6 +48,7 @@ struct sc_edge {
 
 struct sc_graph {
 	uint32_t id, node_ids, source_id;
+	unsigned breaks; /* sc_captures_broken, when it began to be captured */
 	struct sc_node *first, *last;
 	struct sc_edge *edges;
 	struct sc_condition *conditions[SC_BODIES_MAX];

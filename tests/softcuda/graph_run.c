@@ -167,6 +167,8 @@ CUresult impl_cuGraphExecKernelNodeSetParams_v2(CUgraphExec hGraphExec, CUgraphN
 	return CUDA_ERROR_INVALID_VALUE;
 }
 
+_Atomic unsigned sc_captures_broken;
+
 /* what a stream is given while it captures: a node, after the one before */
 CUresult sc_capture(struct sc_stream *stream, const struct sc_cmd *cmd)
 {
@@ -179,6 +181,8 @@ CUresult sc_capture(struct sc_stream *stream, const struct sc_cmd *cmd)
 	CUgraphNode before = (CUgraphNode)graph->last;
 	struct sc_node *node;
 
+	if (graph->breaks != atomic_load(&sc_captures_broken))
+		return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
 	if (cmd->kind == SC_RECORD || cmd->kind == SC_WAIT)
 		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 	node = sc_node_add(graph, types[cmd->kind], &before, before != NULL);
@@ -201,6 +205,7 @@ CUresult impl_cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode
 	if (stream->capture || stream == stream->context->null_stream)
 		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 	stream->capture = sc_graph_make();
+	stream->capture->breaks = atomic_load(&sc_captures_broken);
 	tell(SC_GRAPH_CREATED, stream->capture, NULL);
 	return CUDA_SUCCESS;
 }
@@ -215,6 +220,10 @@ CUresult impl_cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
 	for (struct sc_stream *at = stream->context->streams; at; at = at->next)
 		if (at->capture == graph)
 			at->capture = NULL;
+	if (graph->breaks != atomic_load(&sc_captures_broken)) {
+		*phGraph = NULL;
+		return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+	}
 	*phGraph = (CUgraph)graph;
 	return CUDA_SUCCESS;
 }

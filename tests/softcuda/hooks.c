@@ -53,8 +53,10 @@ static void put_kernel(const struct sc_cmd *cmd, unsigned kind)
 {
 	CUpti_ActivityKernel13 record = { .kind = (CUpti_ActivityKind)kind };
 
-	record.start = cmd->start;
-	record.end = record.completed = cmd->end;
+	if (!su_ranged(cmd->context)) {
+		record.start = cmd->start;
+		record.end = record.completed = cmd->end;
+	}
 	record.deviceId = (uint32_t)cmd->context->device->ordinal;
 	record.contextId = cmd->context->id;
 	record.streamId = cmd->stream->id;
@@ -167,6 +169,8 @@ static void executed(const struct sc_cmd *cmd)
 	su_sampling_executed(cmd);
 	if (cmd->node_id && su_wants(CUPTI_ACTIVITY_KIND_GRAPH_TRACE, cmd->context))
 		return; /* the graph is told as one */
+	if (cmd->kind == SC_KERNEL && cmd->graph_id && su_ranged(cmd->context))
+		return;
 	switch (cmd->kind) {
 	case SC_KERNEL:
 		if (su_wants(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, cmd->context))

@@ -137,8 +137,8 @@ size_t su_passes(const struct su_config *config)
 {
 	for (uint32_t i = 0; i < config->count; i++)
 		if (config->count > 1 && !strcmp(metrics[config->metric[i]].name, SECOND_PASS))
-			return 2;
-	return 1;
+			return config->calls + 1;
+	return config->calls;
 }
 
 static struct host *host_of(CUpti_Profiler_Host_Object *object)
@@ -242,6 +242,7 @@ CUptiResult cuptiProfilerHostConfigAddMetrics(CUpti_Profiler_Host_ConfigAddMetri
 	host = host_of(p->pHostObject);
 	if (!host || !p->numMetrics || host->config.count + p->numMetrics > SU_METRICS_MAX)
 		return CUPTI_ERROR_INVALID_PARAMETER;
+	host->config.calls++; /* what one call adds is counted together */
 	for (size_t i = 0; i < p->numMetrics; i++) {
 		int metric = su_metric_named(p->ppMetricNames[i]);
 

@@ -207,6 +207,14 @@ static void compiled(const struct sc_module *module, uint64_t start, uint64_t en
 	su_put(CUPTI_ACTIVITY_KIND_JIT, NULL, &record);
 }
 
+/* what the client wants to be told of managed memory, by kind */
+static _Atomic unsigned configured;
+
+bool su_unified(void)
+{
+	return atomic_load(&configured);
+}
+
 static void put_counter(const struct sc_migrated *told, CUpti_ActivityUnifiedMemoryCounterKind kind,
 			uint64_t value)
 {
@@ -214,6 +222,8 @@ static void put_counter(const struct sc_migrated *told, CUpti_ActivityUnifiedMem
 		.kind = CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER
 	};
 
+	if (!(atomic_load(&configured) >> kind & 1))
+		return;
 	record.counterKind = kind;
 	record.value = value;
 	record.start = told->start;
@@ -244,7 +254,17 @@ CUptiResult cuptiActivityConfigureUnifiedMemoryCounter(
 	CUpti_ActivityUnifiedMemoryCounterConfig *config, uint32_t count)
 {
 	SU_BEGIN();
-	return config && count ? CUPTI_SUCCESS : CUPTI_ERROR_INVALID_PARAMETER;
+	if (!config || !count)
+		return CUPTI_ERROR_INVALID_PARAMETER;
+	for (uint32_t i = 0; i < count; i++) {
+		if (config[i].kind >= CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_COUNT)
+			return CUPTI_ERROR_INVALID_PARAMETER;
+		if (config[i].deviceId >= sc_config.devices)
+			return CUPTI_ERROR_INVALID_DEVICE;
+		if (config[i].enable)
+			atomic_fetch_or(&configured, 1u << config[i].kind);
+	}
+	return CUPTI_SUCCESS;
 }
 
 static void pool(const struct sc_pool *of, int operation)
@@ -383,7 +403,7 @@ CUptiResult cuptiActivityGetStructSize(CUpti_ActivityKind activityKind, uint32_t
 CUptiResult cuptiFinalize(void)
 {
 	SU_BEGIN();
-	su_flush_all();
+	su_flush_all(true);
 	for (unsigned i = 0; i < SU_SESSIONS; i++)
 		memset(su_sessions[i].kind, 0, sizeof(su_sessions[i].kind));
 	for (unsigned i = 0; i < SU_SUBSCRIBERS; i++)

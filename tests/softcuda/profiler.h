@@ -26,7 +26,7 @@ struct su_session *su_session_of(CUpti_SubscriberHandle handle); /* NULL: no suc
 struct su_buffer {
 	struct su_buffer *next;
 	struct su_session *session;
-	uint8_t *at;
+	uint8_t *at, *told; /* the client's; as it is to be when all is told */
 	size_t size, used, records, records_max;
 };
 
@@ -53,16 +53,16 @@ size_t su_record_size(unsigned kind, uint32_t version);
 size_t su_size(unsigned kind);
 bool su_wants(unsigned kind, const struct sc_context *context);
 void su_put(unsigned kind, const struct sc_context *context, const void *record);
-void su_flush_all(void);
+void su_flush_all(bool forced);
 void su_hand_back(void);
 void su_watch_fork(void);
-void su_flush_period(uint32_t ms);
 void su_refresh(void); /* after anything was enabled or disabled */
 void su_hooks_start(void);
 void su_tell_objects(struct sc_tool *tool);
 void su_tell_graphs(struct sc_tool *tool);
 void su_put_graph(const struct sc_cmd *cmd);
 void su_put_host(const struct sc_cmd *cmd);
+bool su_unified(void); /* cuptiActivityConfigureUnifiedMemoryCounter() was called */
 void su_put_external(uint32_t corr);
 void su_dump(unsigned kind);
 void su_callback(unsigned domain, unsigned cbid, const void *data);

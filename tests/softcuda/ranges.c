@@ -1,6 +1,8 @@
 /*
  * The range profiler: each kernel that a context launches is a range, and its launch returns when
- * the kernel has run (auto range, kernel replay). A graph's launch is one range.
+ * the kernel has run (auto range, kernel replay). A graph's kernels are in none, and nothing is
+ * told of them meanwhile; of kernels that are ranges no times are. Who starts or stops it ends all
+ * captures of streams. So does CUPTI 13.0 on a GPU.
  */
 #include "counters.h"
 #include "settings.h"
@@ -38,13 +40,26 @@ bool su_ranging(void)
 	return atomic_load(&started);
 }
 
+bool su_ranged(const struct sc_context *context)
+{
+	const struct profiler *profiler;
+	bool ret;
+
+	if (!su_ranging())
+		return false;
+	(void)pthread_mutex_lock(&lock);
+	profiler = profiler_of((CUcontext)context);
+	ret = profiler && profiler->started;
+	(void)pthread_mutex_unlock(&lock);
+	return ret;
+}
+
 /* ---- what runs ---- */
 
 static bool is_launch(const struct sc_call *call)
 {
 	return call->domain == SC_DRIVER && (!strncmp(call->symbol, "cuLaunchKernel", 14) ||
-					     !strncmp(call->symbol, "cuLaunchCooperative", 19) ||
-					     !strncmp(call->symbol, "cuGraphLaunch", 13));
+					     !strncmp(call->symbol, "cuLaunchCooperative", 19));
 }
 
 void su_ranges_begin(const struct sc_call *call)
@@ -71,17 +86,21 @@ void su_ranges_executed(const struct sc_cmd *cmd)
 		return;
 	(void)pthread_mutex_lock(&lock);
 	profiler = profiler_of((CUcontext)cmd->context);
-	if (profiler && profiler->started && cmd->graph_id &&
-	    soft_number("SOFTCUDA_RANGE_NODES", 0, 0, 1)) {
-		if (profiler->done < profiler->most)
-			profiler->of[profiler->done++].kernels = 1;
-	} else if (profiler && profiler->started) {
+	if (profiler && profiler->started && !cmd->graph_id) {
 		current.ns += cmd->end - cmd->start;
 		current.blocks += (uint64_t)cmd->grid[0] * cmd->grid[1] * cmd->grid[2];
 		current.threads += (uint64_t)cmd->block[0] * cmd->block[1] * cmd->block[2];
 		current.kernels++;
 	}
 	(void)pthread_mutex_unlock(&lock);
+}
+
+/* another thread may have reset the device; where launches are executed, they are done */
+static void drain(struct sc_context *context)
+{
+	for (struct sc_stream *stream = context && !sc_config.sync ? context->streams : NULL;
+	     stream; stream = stream->next)
+		(void)sc_stream_drain(stream);
 }
 
 void su_ranges_end(const struct sc_call *call)
@@ -93,10 +112,7 @@ void su_ranges_end(const struct sc_call *call)
 	if (!ranging)
 		return;
 	ranging = false;
-	/* another thread may have reset the device; where launches are executed, they are done */
-	for (struct sc_stream *stream = context && !sc_config.sync ? context->streams : NULL;
-	     stream; stream = stream->next)
-		(void)sc_stream_drain(stream);
+	drain(context);
 	(void)pthread_mutex_lock(&lock);
 	profiler = profiler_of((CUcontext)context);
 	if (profiler && current.kernels) {
@@ -217,11 +233,13 @@ static CUptiResult start_or_stop(CUpti_RangeProfiler_Object *object, bool start)
 	struct profiler *profiler;
 
 	(void)pthread_mutex_lock(&one); /* the launch that goes on ends first */
+	drain(sc_current());		/* and so do graphs */
 	(void)pthread_mutex_lock(&lock);
 	profiler = of_object(object);
 	if (profiler && profiler->image && profiler->started != start) {
 		profiler->started = start;
 		atomic_fetch_add(&started, start ? 1u : -1u);
+		atomic_fetch_add(&sc_captures_broken, 1);
 		ret = CUPTI_SUCCESS;
 	}
 	(void)pthread_mutex_unlock(&lock);

@@ -446,7 +446,8 @@ int main(int argc, char **argv)
 	(void)argc;
 	tap_main(argv);
 	/* what the test writes is in memory: where it looks for a disk next */
-	(void)mkdtemp(spools);
+	if (!mkdtemp(spools))
+		return 1;
 	(void)setenv("TMPDIR", spools, 1);
 	tap_run("recovery after a kill while prepared", recover_prepared);
 	tap_run("recovery after a killed recovery", recover_twice);

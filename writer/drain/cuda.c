@@ -196,6 +196,7 @@ static uint32_t read_one(struct xs_process *process, const unsigned char *data, 
 	if (valid - at < 8)
 		return 0;
 	memcpy(&kind, data + at, sizeof(kind));
+	kind &= ~XS_ACTIVITY_RESERVED;
 	size = kind < XS_ACTIVITY_KINDS ? cuda->size[kind] : 0;
 	if (!size || size > valid - at) {
 		cuda->unknown += kind != 0;

@@ -228,8 +228,8 @@ static void finish_tracks(struct xs_process *process)
 	process->open_commands = open_commands(process);
 	process->untimed = atomic_load(&process->file->untimed) + process->untimed_here;
 	process->unmeasured = atomic_load(&process->file->unmeasured);
-	xs_cuda_finish(process);
 	xs_cuda_metrics_end(process);
+	xs_cuda_finish(process);
 	process->unmeasured += xs_cuda_unjoined(process);
 	process->unsampled = atomic_load(&process->file->unsampled);
 	run->saw_python |= atomic_load(&process->file->unseen) >> XS_SEEN_PYTHON & 1;

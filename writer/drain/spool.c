@@ -36,7 +36,8 @@ static int create_in(const char *directory, struct xs_spool_place *place)
 
 	if (directory[0] != '/' || is_memory(directory))
 		return -ENOENT;
-	(void)getrandom(&number, sizeof(number), GRND_NONBLOCK);
+	if (getrandom(&number, sizeof(number), GRND_NONBLOCK) < 0)
+		number = xs_clock_ns(CLOCK_MONOTONIC);
 	if (snprintf(place->path, sizeof(place->path), "%s/.xstrace-backlog-%d-%016llx", directory,
 		     getpid(), (unsigned long long)number) >= (int)sizeof(place->path))
 		return -ENAMETOOLONG;
@@ -97,7 +98,9 @@ void xs_spool_remove(struct xs_spool_place *place, int fd)
 		/* a directory may take files and give none back (chattr +a) */
 		xs_tell("[WARNING] %s cannot be removed: %s; nothing needs it any more\n",
 			place->path, strerror(errno));
-		(void)ftruncate(fd, 0);
+		if (ftruncate(fd, 0) < 0) {
+			/* it stays as large as it is */
+		}
 	}
 	place->path[0] = '\0';
 }

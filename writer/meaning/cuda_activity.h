@@ -116,12 +116,15 @@ bool xs_cuda_waited(struct xs_process *process, const unsigned char *data, uint3
 
 /* ---- cuda_metrics.c ---- */
 
-/* A kernel has run. work: it was shown; NULL: it was left out. */
-void xs_cuda_ran(struct xs_process *process, uint32_t correlation, const struct xs_work *work);
-/* A kernel of a graph has: what is counted of all in its launch is told together. */
-void xs_cuda_ran_graph(struct xs_process *process, uint32_t correlation, uint64_t graph,
-		       const struct xs_work *work);
-/* No more kernels will come. */
+/* Are kernels counted, so that those without times may get some here? */
+bool xs_cuda_is_counted(const struct xs_process *process);
+/*
+ * A kernel has run. work: NULL: it was left out. timed: it was shown; else its times are its call's
+ * and it is shown when the counter of its time is known.
+ */
+void xs_cuda_ran(struct xs_process *process, uint32_t correlation, const struct xs_work *work,
+		 bool timed);
+/* No more kernels will come: those that still have no times are counted. */
 void xs_cuda_metrics_end(struct xs_process *process);
 /* An XS_COUNTED record. */
 void xs_cuda_counted(struct xs_process *process, const struct xs_event *event, uint32_t size);

@@ -150,8 +150,9 @@ static void managed(struct xs_process *process, const unsigned char *data, uint3
 
 	if (kind >= sizeof(names) / sizeof(names[0]) || !names[kind])
 		return;
+	/* the value of a fault on the host is where its instruction lies (seen of CUPTI 13.0) */
 	put_argument(&arguments, kind <= 2 || kind == 8 ? "bytes" : "count",
-		     XS_CUDA_MEMBER(UNIFIED_MEMORY, value));
+		     kind == 3 ? 1 : XS_CUDA_MEMBER(UNIFIED_MEMORY, value));
 	put_argument(&arguments, "from", XS_CUDA_MEMBER(UNIFIED_MEMORY, srcId));
 	put_argument(&arguments, "to", XS_CUDA_MEMBER(UNIFIED_MEMORY, dstId));
 	show(process, XS_TEXT_MIGRATION_ROW, names[kind], start, end ? end : start, &arguments);

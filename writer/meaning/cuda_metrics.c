@@ -1,8 +1,11 @@
 /*
  * What CUPTI has counted of a kernel, joined with the kernel's record of activity by their
  * correlation id. Either may come first: kernels' records come in buffers, what was counted when
- * the traced process has looked at the profiler. What was counted of a graph's launch is told when
- * all of its kernels are known: with a newer launch in its place, or at the end.
+ * the traced process has looked at the profiler.
+ *
+ * Of a kernel that it counts CUPTI tells no times. Its launch returns when it has run, for the last
+ * time if several passes are needed. So it ends with its call here, and is as long as the counter
+ * of its time says. Without that counter it has no place in the trace.
  *
  * Both tables have a fixed size. What gives way to newer entries, and never finds its other half,
  * is counted.
@@ -12,21 +15,24 @@
 
 #include "cuda_activity.h"
 #include "metrics.h"
+#include "records.h"
 
 #define PLACES 16384u
 
 struct ran {
 	struct xs_device_record record;
 	struct xs_work work;
+	struct xs_fact facts[XS_FACTS_MAX];
 	uint32_t correlation;
-	bool known, shown;
-	bool graph; /* the record is that of its first kernel, the times are those of all */
-	struct xs_fact id;
+	bool known;  /* and what was counted is awaited */
+	bool wanted; /* no filter has left it out */
+	bool timed;  /* and shown */
 };
 
 struct counted {
 	uint32_t correlation, columns;
 	uint16_t count, part;
+	uint64_t ns;
 	double *value; /* NULL: the place is free */
 };
 
@@ -50,6 +56,21 @@ static void forget(struct counted *counted)
 	counted->value = NULL;
 }
 
+/* Its call was when it ran. */
+static void show(struct xs_process *process, struct ran *ran, const struct counted *counted)
+{
+	struct xs_work *work = &ran->work;
+
+	if (!counted->ns) {
+		process->cuda->untimed++;
+		return;
+	}
+	if (counted->ns < work->end - work->start)
+		work->start = work->end - counted->ns;
+	work->submit = work->submit < work->start ? work->submit : work->start;
+	xs_work_show(process, work);
+}
+
 static void tell(struct xs_process *process, struct ran *ran, const struct counted *counted)
 {
 	uint64_t values[XS_METRICS_MAX];
@@ -61,84 +82,56 @@ static void tell(struct xs_process *process, struct ran *ran, const struct count
 				      .value = values,
 				      .type = types };
 
-	if (!ran->shown)
-		return; /* a filter has left it out */
+	if (!ran->wanted)
+		return;
 	ran->work.record = &ran->record;
-	ran->work.shape = ran->graph ? NULL : ran->record.global;
+	ran->work.shape = ran->record.global;
+	ran->work.facts = ran->facts;
+	if (!ran->timed)
+		show(process, ran, counted);
+	ran->work.facts = NULL;
+	ran->work.fact_count = 0;
 	memcpy(values, counted->value, counted->count * sizeof(*values));
 	memset(types, XS_VALUE_DOUBLE, counted->count);
 	if (!xs_metrics_tell(process, &metrics))
 		process->corrupt++;
 }
 
-/* Its graph's launch is complete. */
-static void tell_graph(struct xs_process *process, struct xs_cuda_metrics *metrics, uint32_t place)
+/* Another takes its place, or none comes any more. */
+static void give_up(struct xs_process *process, struct ran *ran)
 {
-	struct ran *ran = &metrics->ran[place];
-	struct counted *counted = &metrics->counted[place];
-
-	if (!ran->known || !ran->graph || !counted->value ||
-	    counted->correlation != ran->correlation)
-		return;
-	ran->work.facts = &ran->id;
-	ran->work.fact_count = 1;
-	tell(process, ran, counted);
-	forget(counted);
+	process->cuda->untimed += ran->known && ran->wanted && !ran->timed;
 	ran->known = false;
 }
 
-void xs_cuda_ran_graph(struct xs_process *process, uint32_t correlation, uint64_t graph,
-		       const struct xs_work *work)
+bool xs_cuda_is_counted(const struct xs_process *process)
 {
-	struct xs_cuda_metrics *metrics = metrics_of(process);
-	uint32_t place = correlation % PLACES;
-	struct ran *ran;
-
-	if (!metrics)
-		return;
-	ran = &metrics->ran[place];
-	if (ran->correlation != correlation || !ran->known || !ran->graph) {
-		tell_graph(process, metrics, place);
-		*ran = (struct ran){ .correlation = correlation,
-				     .known = true,
-				     .graph = true,
-				     .id = { "graph", graph } };
-	}
-	if (!work)
-		return;
-	if (!ran->shown) {
-		ran->work = *work;
-		ran->record = *work->record;
-		ran->record.event.name = XS_WORK_OF_GRAPH;
-		ran->record.event.flags |= XS_DEVICE_FLAG_FUNCTION;
-		ran->record.work = XS_WORK_OTHER;
-		memset(ran->record.global, 0, sizeof(ran->record.global));
-		memset(ran->record.local, 0, sizeof(ran->record.local));
-	}
-	ran->shown = true;
-	if (work->start < ran->work.start)
-		ran->work.start = work->start;
-	if (work->end > ran->work.end)
-		ran->work.end = work->end;
+	return process->run->options->metric_query;
 }
 
-void xs_cuda_ran(struct xs_process *process, uint32_t correlation, const struct xs_work *work)
+void xs_cuda_ran(struct xs_process *process, uint32_t correlation, const struct xs_work *work,
+		 bool timed)
 {
 	struct xs_cuda_metrics *metrics = metrics_of(process);
 	struct counted *counted;
 	struct ran *ran;
 
-	if (!metrics)
+	if (!metrics) {
+		if (process->cuda)
+			process->cuda->untimed += work && !timed;
 		return;
+	}
 	ran = &metrics->ran[correlation % PLACES];
 	counted = &metrics->counted[correlation % PLACES];
-	tell_graph(process, metrics, correlation % PLACES);
-	*ran = (struct ran){ .correlation = correlation, .known = true, .shown = work };
+	give_up(process, ran);
+	ran->correlation = correlation;
+	ran->known = true;
+	ran->wanted = work;
+	ran->timed = timed;
 	if (work) {
 		ran->record = *work->record;
 		ran->work = *work;
-		ran->work.facts = NULL;
-		ran->work.fact_count = 0;
+		memcpy(ran->facts, work->facts, work->fact_count * sizeof(*work->facts));
 	}
 	if (!counted->value || counted->correlation != correlation)
 		return;
@@ -159,7 +152,6 @@ void xs_cuda_counted(struct xs_process *process, const struct xs_event *event, u
 		return;
 	counted = &metrics->counted[record->correlation % PLACES];
 	ran = &metrics->ran[record->correlation % PLACES];
-	tell_graph(process, metrics, record->correlation % PLACES);
 	if (counted->value)
 		process->cuda->unjoined++;
 	forget(counted);
@@ -172,8 +164,9 @@ void xs_cuda_counted(struct xs_process *process, const struct xs_event *event, u
 	counted->columns = event->name;
 	counted->count = record->count;
 	counted->part = record->part;
+	counted->ns = record->ns;
 	memcpy(counted->value, record->value, record->count * sizeof(double));
-	if (!ran->known || ran->graph || ran->correlation != record->correlation)
+	if (!ran->known || ran->correlation != record->correlation)
 		return;
 	tell(process, ran, counted);
 	forget(counted);
@@ -185,7 +178,7 @@ void xs_cuda_metrics_end(struct xs_process *process)
 	struct xs_cuda_metrics *metrics = process->cuda ? process->cuda->metrics : NULL;
 
 	for (uint32_t i = 0; metrics && i < PLACES; i++)
-		tell_graph(process, metrics, i);
+		give_up(process, &metrics->ran[i]);
 }
 
 uint64_t xs_cuda_unjoined(const struct xs_process *process)

@@ -129,6 +129,7 @@ static void read_set(struct piece *piece, const unsigned char *data, uint32_t si
 	record->device = (uint8_t)XS_CUDA_MEMBER(MEMSET, deviceId);
 	record->work = XS_WORK_FILL;
 	record->bytes = XS_CUDA_MEMBER(MEMSET, bytes);
+	record->memory = memory_of(XS_CUDA_MEMBER(MEMSET, memoryKind));
 	record->event.name = XS_WORK_OF_MEMSET;
 	add_fact(piece, "value", XS_CUDA_MEMBER(MEMSET, value));
 }
@@ -201,6 +202,17 @@ static bool place(struct xs_process *process, struct piece *piece, const struct 
 	return true;
 }
 
+/* Of a kernel that was counted nobody tells when it ran. */
+static void place_in_call(struct xs_process *process, struct piece *piece,
+			  const struct xs_cuda_call *call)
+{
+	struct xs_work *work = &piece->work;
+
+	work->host_start = work->queued = work->start = xs_process_ns(process, call->tick);
+	work->host_end = work->submit = work->end =
+		xs_process_ns(process, call->tick + call->host_ticks);
+}
+
 static void complete(struct xs_process *process, struct piece *piece,
 		     const struct xs_cuda_call *call)
 {
@@ -252,7 +264,7 @@ static bool device_wanted(const struct xs_process *process, uint32_t device)
 	return device >= 64 || wanted >> device & 1;
 }
 
-enum outcome { OUTCOME_LATER, OUTCOME_LEFT_OUT, OUTCOME_SHOWN };
+enum outcome { OUTCOME_LATER, OUTCOME_LEFT_OUT, OUTCOME_UNTIMED, OUTCOME_SHOWN };
 
 /* Work on a device. */
 static enum outcome show_work(struct xs_process *process, struct piece *piece, bool last)
@@ -260,26 +272,29 @@ static enum outcome show_work(struct xs_process *process, struct piece *piece, b
 	struct xs_cuda *cuda = process->cuda;
 	struct xs_cuda_call *call = xs_cuda_call_of(cuda, piece->correlation);
 	bool awaited = call && call->awaited && !call->joined && (piece->kernel || !call->launch);
+	bool timed = piece->start && piece->end;
 
 	if (!call && !last)
 		return OUTCOME_LATER;
 	if (!call && was_paused(process))
 		return OUTCOME_LEFT_OUT; /* it was made while nothing was recorded */
 	/* no time could be had, or it has not ended */
-	if ((!piece->start || !piece->end) && cuda->for_later)
+	if (!timed && cuda->for_later)
 		return OUTCOME_LEFT_OUT;
 	cuda->joined += awaited;
 	if (call)
 		call->joined = true;
 	else
 		xs_cuda_ended(cuda, piece->correlation);
-	if (!piece->start || !piece->end) {
+	if (!timed && !(call && piece->kernel && !piece->graph && xs_cuda_is_counted(process))) {
 		cuda->untimed++;
 		return OUTCOME_LEFT_OUT;
 	}
 	if (!device_wanted(process, piece->record.device))
 		return OUTCOME_LEFT_OUT;
-	if (!place(process, piece, call)) {
+	if (!timed) {
+		place_in_call(process, piece, call);
+	} else if (!place(process, piece, call)) {
 		process->impossible++;
 		return OUTCOME_LEFT_OUT;
 	}
@@ -288,6 +303,8 @@ static enum outcome show_work(struct xs_process *process, struct piece *piece, b
 	complete(process, piece, call);
 	if (!xs_work_wanted(process->run, &piece->record.event))
 		return OUTCOME_LEFT_OUT;
+	if (!timed)
+		return OUTCOME_UNTIMED;
 	xs_work_show(process, &piece->work);
 	return OUTCOME_SHOWN;
 }
@@ -296,12 +313,10 @@ static bool show(struct xs_process *process, struct piece *piece, bool last)
 {
 	enum outcome outcome = show_work(process, piece, last);
 
-	const struct xs_work *work = outcome == OUTCOME_SHOWN ? &piece->work : NULL;
-
-	if (outcome != OUTCOME_LATER && piece->kernel && piece->graph)
-		xs_cuda_ran_graph(process, piece->correlation, piece->graph, work);
-	else if (outcome != OUTCOME_LATER && piece->kernel)
-		xs_cuda_ran(process, piece->correlation, work);
+	if (outcome != OUTCOME_LATER && piece->kernel && !piece->graph)
+		xs_cuda_ran(process, piece->correlation,
+			    outcome == OUTCOME_LEFT_OUT ? NULL : &piece->work,
+			    outcome == OUTCOME_SHOWN);
 	return outcome != OUTCOME_LATER;
 }
 

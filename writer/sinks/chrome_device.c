@@ -326,7 +326,8 @@ static char *put_title(char *o, struct xs_process *process, const struct xs_work
 	const char *name = xs_kernel_text(process->run, &record->event, &length);
 
 	o = xs_json_escape(o, name, length < TITLE_MAX ? length : TITLE_MAX);
-	if (record->memory)
+	/* a fill has one memory, and none that it comes from */
+	if (record->memory && (record->memory >> 4 || record->work != XS_WORK_FILL))
 		o += sprintf(o, "(%c2%c)",
 			     xs_memory_letter(record->event.source, record->memory >> 4),
 			     xs_memory_letter(record->event.source, record->memory & 15));

@@ -166,7 +166,27 @@ static char direction(uint32_t memory)
 	return memory == XS_MEMORY_DEVICE || memory == XS_MEMORY_SHARED ? 'D' : 'H';
 }
 
-/* Kernels by their names; copies as Kineto calls them, with the function in parentheses. */
+/* Between which memory, in Kineto's words. */
+static char *put_memories(char *o, const struct xs_device_record *record)
+{
+	static const char *const words[] = {
+		[XS_MEMORY_UNKNOWN] = "Unknown", [XS_MEMORY_HOST] = "Pinned",
+		[XS_MEMORY_DEVICE] = "Device",	 [XS_MEMORY_SHARED] = "Managed",
+		[XS_MEMORY_SYSTEM] = "Pageable",
+	};
+	uint32_t from = record->memory >> 4, to = record->memory & 15,
+		 count = sizeof(words) / sizeof(words[0]);
+
+	o = xs_put(o, " (");
+	if (record->work != XS_WORK_FILL)
+		o = xs_put(xs_put(o, words[from < count ? from : 0]), " -> ");
+	return xs_put(xs_put(o, words[to < count ? to : 0]), ")");
+}
+
+/*
+ * Kernels by their C++ names; copies as Kineto calls them, those of an API that has no such names
+ * with the function in parentheses.
+ */
 static char *put_work_name(char *o, struct xs_process *process, const struct xs_work *work)
 {
 	const struct xs_device_record *record = work->record;
@@ -176,6 +196,8 @@ static char *put_work_name(char *o, struct xs_process *process, const struct xs_
 	bool known = kind->copy && length >= 6 && !strncasecmp(name, kind->copy, 6),
 	     ours = kind->copy && !known;
 
+	if (!kind->copy)
+		name = xs_demangle(name, &length);
 	o = xs_put(o, ",\"name\":\"");
 	if (ours) {
 		o = xs_put(o, kind->copy);
@@ -191,6 +213,8 @@ static char *put_work_name(char *o, struct xs_process *process, const struct xs_
 		o = mempcpy(o, kind->copy, 6);
 	o = known ? xs_json_escape(o, name + 6, length < 4096 ? length - 6 : 4096)
 		  : xs_json_escape(o, name, length < 4096 ? length : 4096);
+	if (known && record->memory)
+		o = put_memories(o, record);
 	return xs_put(o, ours ? ")\"},\n" : "\"},\n");
 }
 
