@@ -6,14 +6,16 @@
 #include <string.h>
 
 static const struct {
-	const char *name, *queried;
+	const char *name;
+	const char *queried; /* an H100 counts those of the first two groups in one run of a kernel */
 	const char *sampled; /* fewer can be; what must be given up first comes last */
 } sets[] = {
 	{ "ComputeBasic",
 	  "gpu__time_duration.sum,sm__cycles_elapsed.max,"
-	  "sm__throughput.avg.pct_of_peak_sustained_elapsed,"
+	  "sm__cycles_active.avg.pct_of_peak_sustained_elapsed,"
 	  "sm__warps_active.avg.pct_of_peak_sustained_active,"
-	  "sm__inst_executed.sum,"
+	  "sm__inst_executed.sum,sm__inst_executed.avg.per_cycle_active,"
+	  "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed,"
 	  "dram__throughput.avg.pct_of_peak_sustained_elapsed,"
 	  "dram__bytes_read.sum,dram__bytes_write.sum,lts__t_bytes.sum,"
 	  "l1tex__t_bytes.sum",
@@ -27,8 +29,7 @@ static const struct {
 	{ "MemoryBasic",
 	  "gpu__time_duration.sum,dram__bytes_read.sum,dram__bytes_write.sum,"
 	  "dram__throughput.avg.pct_of_peak_sustained_elapsed,"
-	  "lts__t_bytes.sum,lts__t_sector_hit_rate.pct,l1tex__t_bytes.sum,"
-	  "l1tex__t_sector_hit_rate.pct",
+	  "lts__t_bytes.sum,l1tex__t_bytes.sum,l1tex__t_sector_hit_rate.pct",
 	  "dramc__read_throughput.avg.pct_of_peak_sustained_elapsed,"
 	  "dramc__write_throughput.avg.pct_of_peak_sustained_elapsed,"
 	  "pcie__read_bytes.avg.pct_of_peak_sustained_elapsed,"

@@ -17,9 +17,10 @@ pytestmark = pytest.mark.skipif(not HAVE_SOFTCUDA, reason="no CUPTI headers")
 BASIC = {
     "gpu__time_duration.sum[ns]": lambda k: k.end - k.start,
     "sm__cycles_elapsed.max[cycle]": lambda k: k.end - k.start,
-    "sm__throughput.avg.pct_of_peak_sustained_elapsed[%]": lambda k: k.blocks * k.threads % 1000 / 10,
+    "sm__cycles_active.avg.pct_of_peak_sustained_elapsed[%]": lambda k: 100,
     "sm__warps_active.avg.pct_of_peak_sustained_active[%]": lambda k: k.blocks * k.threads % 1000 / 10,
     "sm__inst_executed.sum[inst]": lambda k: k.blocks * ((k.threads + 31) // 32) * 10,
+    "sm__inst_executed.avg.per_cycle_active[inst/cycle]": lambda k: k.blocks * k.threads % 1000 / 10,
     "dram__throughput.avg.pct_of_peak_sustained_elapsed[%]": lambda k: 96 * k.blocks * k.threads / (k.end - k.start) * 100 / 1024,
     "dram__bytes_read.sum[byte]": lambda k: 64 * k.blocks * k.threads,
     "dram__bytes_write.sum[byte]": lambda k: 32 * k.blocks * k.threads,
@@ -189,13 +190,22 @@ def test_one_of_several_groups_that_there_is_not(xstrace, tmp_path, group, said)
     assert run.status == 125 and len(run.said) == 1 and said in run.said[0] and not cuda.commands
 
 
-@pytest.mark.parametrize("group", ["dram__no_such.sum", "gpu__time_duration.sum,", "__", "MemoryBasic"])
+@pytest.mark.parametrize("group", ["dram__no_such.sum", "gpu__time_duration.sum,", "__"])
 def test_metrics_that_the_gpu_does_not_have(xstrace, tmp_path, group):
     """Said in one line; the program runs, and the rest is recorded."""
     cuda = SoftCUDA(tmp_path)
     run = measured(xstrace, cuda, "cuda_streams", options=["-g", group])
     assert any("does not tell of the metric group (--group) for queries" in line for line in run.said)
     assert len(shown(run)) == len(cuda.kernels) and not rows(run)
+
+
+def test_a_group_of_which_the_gpu_has_a_part(xstrace, tmp_path):
+    cuda = SoftCUDA(tmp_path)
+    run = measured(xstrace, cuda, "cuda_streams", options=["-g", "MemoryBasic"])
+    part = {name: value for name, value in BASIC.items() if name.startswith(("gpu__", "dram__", "lts__", "l1tex__"))}
+    order = ["gpu__time", "dram__bytes_read", "dram__bytes_write", "dram__throughput", "lts__t_bytes", "l1tex__t_bytes"]
+    columns = {name: value for start in order for name, value in part.items() if name.startswith(start)}
+    assert check(run, cuda, columns) == len(cuda.kernels) > 0
 
 
 def test_a_group_that_there_is_not(xstrace, tmp_path):

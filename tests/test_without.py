@@ -21,11 +21,20 @@ def without(request, tmp_path_factory):
     """(what is missing, a build without it)"""
     signal.alarm(900)
     build = tmp_path_factory.mktemp("without") / request.param
-    setup = ["meson", "setup", f"-D{request.param}=disabled", "-Dtests=disabled", "-Doptimization=0", build, ROOT]
+    setup = ["meson", "setup", f"-D{request.param}=disabled", "-Dtests=disabled", "-Doptimization=0", "-Dwerror=true", build, ROOT]
     for command in (setup, ["ninja", "-C", build]):
         result = subprocess.run(command, capture_output=True, text=True, timeout=800)
         assert result.returncode == 0, result.stdout[-3000:]
     return request.param, build
+
+
+def test_what_other_distributions_warn_of(tmp_path):
+    """Ubuntu's compiler has this set: a result that must be used is used."""
+    signal.alarm(900)
+    setup = ["meson", "setup", "-Dtests=disabled", "-Dwerror=true", tmp_path / "build", ROOT]
+    for command in (setup, ["ninja", "-C", tmp_path / "build"]):
+        result = subprocess.run(command, env={**os.environ, "CFLAGS": "-D_FORTIFY_SOURCE=2"}, capture_output=True, text=True, timeout=800)
+        assert result.returncode == 0, result.stdout[-3000:]
 
 
 def trace(build, folder, program, *arguments, options=OPTIONS, env=None):

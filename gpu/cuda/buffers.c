@@ -233,7 +233,6 @@ void xs_cuda_flush_some(void)
 
 void xs_cuda_flush(void)
 {
-	xs_cuda_ranges_look();
 	xs_cuda_stalls_look(true);
 	(void)xs_cupti.ActivityFlushAll(0);
 	(void)xs_cupti.ActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);

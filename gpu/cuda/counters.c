@@ -36,7 +36,7 @@ struct room {
 };
 static struct xs_spare rooms;
 
-/* "\ndram__bytes.sum[byte]"; false: CUPTI does not know it. */
+/* "\ndram__bytes.sum[byte]"; false: CUPTI does not know it on this GPU. */
 static bool put_metric(const struct xs_counters *counters, const char *name, char **o,
 		       const char *end)
 {
@@ -83,11 +83,14 @@ static bool take_metrics(struct xs_counters *counters, struct room *room)
 
 		if (stop)
 			*stop++ = '\0';
-		if (!put_metric(counters, at, &o, end))
+		if (put_metric(counters, at, &o, end))
+			counters->metrics[counters->count++] = at;
+		else if (xs_metrics_named(group)) /* of a group of ours not each GPU has all */
 			return false;
-		counters->metrics[counters->count++] = at;
 		at = stop;
 	}
+	if (!counters->count)
+		return false;
 	take_time(counters);
 	*o = '\0';
 	counters->columns = o < end ? xs_name(room->text, XS_METRICS_SCOPE) : 0;

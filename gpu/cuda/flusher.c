@@ -16,6 +16,7 @@
 
 #include "xs_cuda.h"
 #include "lock.h"
+#include "profiler.h"
 #include "sys.h"
 
 #define PERIOD_NS 100000000u
@@ -87,6 +88,8 @@ static bool start(void)
 
 void xs_cuda_worked(void)
 {
+	if (xs_cuda_ranges) /* of kernels that are counted CUPTI tells no times, ever */
+		return;
 	if (!atomic_load_explicit(&worked, memory_order_relaxed))
 		atomic_store(&worked, true);
 	if (atomic_load(&working) || atomic_load_explicit(&refused, memory_order_relaxed) ||

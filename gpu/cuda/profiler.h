@@ -52,9 +52,7 @@ void xs_cuda_range_captured(void);
 /* A stream's capture is about to begin; it has ended, or has not begun. */
 void xs_cuda_capture_begins(void);
 void xs_cuda_capture_ends(void);
-/* Writes what has been counted so far. */
-void xs_cuda_ranges_look(void);
-/* The context ends: the same, for it alone. */
+/* The context ends. */
 void xs_cuda_range_context_ends(CUcontext context);
 
 /* ---- stalls.c ---- */

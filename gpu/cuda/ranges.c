@@ -1,21 +1,15 @@
 /*
- * Which kernel a range of CUPTI's profiler is of.
+ * The counters of each kernel, by CUPTI's range profiler: it makes a range of each kernel that is
+ * launched while it is started. So it is started before each launch and stopped behind it, and what
+ * it has counted is written with the launch's correlation id. One thread launches at a time: a
+ *launch that is counted returns when its kernel has run.
  *
- * CUPTI makes a range of each kernel that a context launches, in their order, and gives them no
- * other names. So the launches of a context are counted here, as it calls us before and after
- * each. After so many of them the profiler is stopped, and what it has counted is written, each
- * range with its launch's correlation id; the next launch starts it again. If there are not as
- * many ranges as launches, or several threads launched at once, it is not known which is whose:
- * then they are not measured, which is counted. CUPTI makes no range of a graph, and no records of
- * its kernels while it makes ranges: so the profiler is stopped before a graph is launched, and
- * graphs are not measured.
- *
- * While a stream is captured, anywhere in the process, the profiler is neither started nor stopped:
- * either would end the capture (CUPTI 13.0, whatever the thread's mode is). So it is stopped
- * before.
- *
- * One thread at a time prepares, starts or stops a context's profiler, by a claim: libcupti may
- * wait for the device.
+ * CUPTI 13.0 on a GPU leaves no other way:
+ *	started from one launch to the next it crashes, after the program has freed what its kernels
+ *	have used, streams for one;
+ *	it makes no range of a graph, and no records of its kernels: graphs are not measured;
+ *	to start or stop it ends each capture of a stream, in whichever thread and mode that is. So
+ *it is not started while there is one.
  */
 #include <string.h>
 
@@ -25,48 +19,30 @@
 #include "sys.h"
 
 #define CONTEXTS 16u
-#define BATCH	 512u /* launches after which the profiler is looked at */
-#define MOST	 576u /* those that came while it could not be */
 
-enum stage { UNUSED, STOPPED, STARTED, NEVER };
-
-enum launch_state {
-	LAUNCH_GOES_ON,
-	LAUNCH_DONE, /* it is a range */
-	LAUNCH_NONE, /* it failed, or is captured: there is no range of it */
-};
-
-struct launch {
-	_Atomic uint8_t state;
-	_Atomic bool mixed; /* with another thread's */
-	bool wanted;	    /* it is a kernel's, and nothing was paused */
-	uint32_t correlation;
-};
+enum stage { UNUSED, READY, NEVER };
 
 struct context {
 	_Atomic(CUcontext) handle;
-	_Atomic uint64_t claim;
-	_Atomic uint32_t stage;	 /* enum stage */
-	_Atomic uint32_t inside; /* threads in a call that launches */
-	_Atomic uint32_t count;	 /* launches since it was started */
-	_Atomic bool spoilt;	 /* it is not known which of them are ranges */
-	_Atomic uint64_t turn;	 /* a claim: one launch at a time */
-	_Atomic uint32_t turns;	 /* futex: how many there have been */
+	_Atomic uint64_t turn;	/* a claim: who launches has the profiler for itself */
+	_Atomic uint32_t turns; /* futex: how many there have been */
+	_Atomic uint32_t stage; /* enum stage */
+	bool worked;		/* it could be started before */
 	struct xs_counters counters;
-	struct launch launch[MOST];
 };
 
 bool xs_cuda_ranges;
 /* Not listed by XS_TABLE: nothing is begun any more where memory cannot be had. */
 static struct xs_table table = { .size = CONTEXTS * sizeof(struct context) };
+static _Atomic uint32_t captures; /* that have begun and not ended */
 
 /* The launch that the thread is in. */
 static __thread struct {
-	struct context *context;
-	uint32_t number;
+	struct context *context; /* whose turn it has */
+	uint32_t correlation;
+	bool started;	 /* it is a range */
+	bool unmeasured; /* it is counted as one that is not measured */
 	bool captured;
-	struct context *graph; /* whose turn it is: none of its kernels is counted meanwhile */
-	bool unmeasured;       /* there is no context: nothing is counted in it, which is told */
 } going __attribute__((tls_model("initial-exec")));
 
 static struct context *context_of(CUcontext handle, bool make)
@@ -87,112 +63,12 @@ static struct context *context_of(CUcontext handle, bool make)
 	return NULL;
 }
 
-/* ---- captures ---- */
+/* ---- turns ---- */
 
-static _Atomic uint32_t captures; /* that have begun and not ended */
+#define TURN_NS	   2000000000u	/* who waits for a kernel may be who the kernel waits for */
+#define CAPTURE_NS 30000000000u /* the first start of a profiler takes seconds */
 
-/* False: a stream is captured. Else none begins to be before the claim is given back. */
-static bool may_turn(struct context *context)
-{
-	if (!xs_claim(&context->claim))
-		return false;
-	if (!atomic_load(&captures))
-		return true;
-	xs_unclaim(&context->claim);
-	return false;
-}
-
-void xs_cuda_capture_ends(void)
-{
-	uint32_t count = atomic_load(&captures);
-
-	while (count && !atomic_compare_exchange_weak(&captures, &count, count - 1))
-		;
-}
-
-/* ---- the profiler ---- */
-
-/* With the claim. */
-static void start(struct context *context)
-{
-	uint32_t stage = atomic_load(&context->stage);
-	uint64_t signals = xs_cuda_block(); /* libcupti may make threads */
-
-	if (stage == UNUSED)
-		stage = xs_counters_make(&context->counters, atomic_load(&context->handle), MOST)
-				? STOPPED
-				: NEVER;
-	if (stage == STOPPED) {
-		atomic_store(&context->count, 0);
-		atomic_store(&context->spoilt, false);
-		stage = xs_counters_start(&context->counters) ? STARTED : NEVER;
-		if (stage == NEVER)
-			xs_tell_unseen(XS_UNSEEN_METRIC_ACTIVE);
-	}
-	xs_cuda_unblock(signals);
-	atomic_store(&context->stage, stage);
-}
-
-/*
- * With the claim, and no thread in a launch. Each launch has been counted as one that is not
- * measured, as the process may end at any time.
- */
-static void look(struct context *context)
-{
-	uint32_t count = atomic_load(&context->count), ranges, range = 0, some = 0;
-	bool known;
-
-	ranges = xs_counters_stop(&context->counters);
-	for (uint32_t i = 0; i < count; i++)
-		some += atomic_load(&context->launch[i].state) != LAUNCH_NONE;
-	known = ranges == some && !atomic_load(&context->spoilt);
-	for (uint32_t i = 0; i < count; i++) {
-		struct launch *launch = &context->launch[i];
-		bool is_range = atomic_load(&launch->state) != LAUNCH_NONE;
-
-		if (launch->wanted && (!is_range || (known && !atomic_load(&launch->mixed) &&
-						     xs_counters_write(&context->counters, range,
-								       launch->correlation))))
-			xs_count_unmeasured(UINT64_MAX);
-		range += is_range;
-	}
-	atomic_store(&context->count, 0);
-}
-
-/* Nobody may begin a launch as long as the stage is STOPPED and the claim is held. */
-static void look_if(struct context *context)
-{
-	if (!may_turn(context))
-		return;
-	if (atomic_load(&context->stage) == STARTED) {
-		atomic_store(&context->stage, STOPPED);
-		/* pairs with begin(): a thread counts itself in, then looks at the stage */
-		if (atomic_load(&context->inside))
-			atomic_store(&context->stage, STARTED);
-		else
-			look(context);
-	}
-	xs_unclaim(&context->claim);
-}
-
-/* ---- launches ---- */
-
-/* Who launches at the same time as others does not know whose range comes first. */
-static void mix(struct context *context, uint32_t number)
-{
-	for (uint32_t i = 0; i <= number; i++)
-		if (atomic_load(&context->launch[i].state) == LAUNCH_GOES_ON)
-			atomic_store(&context->launch[i].mixed, true);
-}
-
-#define TURN_NS 200000000u
-
-/*
- * libcupti runs one kernel at a time, and a launch returns when its kernel has run. So it costs
- * nothing to let one thread after the other launch, and then their order is known. A thread that
- * has waited for too long goes on without: the kernel that it waits for may wait for it.
- */
-static bool take_turn(struct context *context)
+static bool take_turn(struct context *context, uint64_t patience)
 {
 	uint64_t now, deadline = 0;
 
@@ -202,7 +78,7 @@ static bool take_turn(struct context *context)
 		if (xs_claim(&context->turn))
 			return true;
 		now = xs_true_ns();
-		deadline = deadline ? deadline : now + TURN_NS;
+		deadline = deadline ? deadline : now + patience;
 		if (xs_is_sealed() || now >= deadline)
 			return false;
 		xs_futex_wait(&context->turns, turns, deadline - now);
@@ -217,74 +93,70 @@ static void end_turn(struct context *context)
 		xs_futex_wake(&context->turns);
 }
 
-static void begin(struct context *context, uint32_t correlation, bool wanted)
-{
-	uint32_t others = atomic_fetch_add(&context->inside, 1), number;
+/* ---- the profiler, in one's turn ---- */
 
-	xs_count_unmeasured(wanted && atomic_load(&context->stage) != NEVER);
-	number = atomic_load(&context->stage) == STARTED ? atomic_fetch_add(&context->count, 1)
-							 : MOST;
-	if (number >= MOST) { /* where it is started, CUPTI has no room, either */
-		if (atomic_load(&context->count) >= MOST) {
-			atomic_store(&context->count, MOST);
-			atomic_store(&context->spoilt, true);
+/* It does not come to be measured; nobody is to be told if it never ran. */
+static void forget_unmeasured(void)
+{
+	if (going.unmeasured)
+		xs_count_unmeasured(UINT64_MAX);
+	going.unmeasured = false;
+}
+
+static void start(struct context *context)
+{
+	uint64_t signals = xs_cuda_block(); /* libcupti may make threads */
+
+	if (atomic_load(&context->stage) == UNUSED)
+		atomic_store(&context->stage,
+			     xs_counters_make(&context->counters, atomic_load(&context->handle), 1)
+				     ? READY
+				     : NEVER);
+	if (atomic_load(&context->stage) == READY) {
+		going.started = xs_counters_start(&context->counters);
+		if (!going.started && !context->worked) {
+			atomic_store(&context->stage, NEVER);
+			xs_tell_unseen(XS_UNSEEN_METRIC_ACTIVE);
 		}
-		going.unmeasured = wanted;
-		atomic_fetch_sub(&context->inside, 1);
-		end_turn(context);
-		return;
+		context->worked |= going.started;
 	}
-	context->launch[number].correlation = correlation;
-	context->launch[number].wanted = wanted;
-	atomic_store(&context->launch[number].mixed, false);
-	atomic_store(&context->launch[number].state, LAUNCH_GOES_ON);
-	going.context = context;
-	going.number = number;
-	if (others)
-		mix(context, number);
+	xs_cuda_unblock(signals);
+	if (atomic_load(&context->stage) == NEVER)
+		forget_unmeasured(); /* which has been told as a whole */
 }
 
-static void end_graph(void)
+/* False: what was counted is not that of one kernel alone, or cannot be written. */
+static bool stop(struct context *context)
 {
-	struct context *context = going.graph;
-
-	going.graph = NULL;
-	if (context)
-		end_turn(context);
+	going.started = false;
+	return xs_counters_stop(&context->counters) == 1 &&
+	       xs_counters_write(&context->counters, 0, going.correlation);
 }
+
+/* ---- launches ---- */
 
 void xs_cuda_range_enter(CUcontext handle, uint32_t correlation, bool kernel)
 {
-	bool wanted = !xs_paused();
 	struct context *context;
 
-	if (going.context) { /* a handler left the call before by a jump */
-		atomic_store(&going.context->spoilt, true);
-		atomic_fetch_sub(&going.context->inside, 1);
-		end_turn(going.context);
-		going.context = NULL;
-	}
-	end_graph();
+	if (going.context) /* a handler left the call before by a jump */
+		xs_cuda_range_leave(false);
 	going.captured = going.unmeasured = false;
-	context = handle && xs_cuda_own_process() ? context_of(handle, wanted) : NULL;
+	if (xs_paused() || !handle || !xs_cuda_own_process())
+		return;
+	context = context_of(handle, true);
 	if (!context || atomic_load(&context->stage) == NEVER)
 		return;
-	if (!wanted && atomic_load(&context->stage) != STARTED)
+	/* for now: the process may end at any time */
+	xs_count_unmeasured(1);
+	going.unmeasured = true;
+	going.correlation = correlation;
+	if (!take_turn(context, TURN_NS))
 		return;
-	(void)take_turn(context);
-	if (!kernel) {
-		look_if(context);
-		xs_count_unmeasured(wanted);
-		going.unmeasured = wanted;
-		going.graph = context;
-		return;
-	}
-	if (wanted && atomic_load(&context->stage) <= STOPPED && may_turn(context)) {
-		if (atomic_load(&context->stage) <= STOPPED && !xs_is_sealed() && !xs_in_handler())
-			start(context);
-		xs_unclaim(&context->claim);
-	}
-	begin(context, correlation, wanted);
+	going.context = context;
+	/* pairs with xs_cuda_capture_begins(), which has had the turn, too */
+	if (kernel && !atomic_load(&captures) && !xs_is_sealed() && !xs_in_handler())
+		start(context);
 }
 
 void xs_cuda_range_captured(void)
@@ -295,70 +167,54 @@ void xs_cuda_range_captured(void)
 void xs_cuda_range_leave(bool failed)
 {
 	struct context *context = going.context;
+	bool written = going.started && stop(context);
 
-	if (going.unmeasured && (failed || going.captured))
-		xs_count_unmeasured(UINT64_MAX); /* it runs later, or never */
+	if (written || failed || going.captured)
+		forget_unmeasured();
 	going.unmeasured = false;
-	end_graph();
-	if (!context)
-		return;
 	going.context = NULL;
-	atomic_store(&context->launch[going.number].state,
-		     failed || going.captured ? LAUNCH_NONE : LAUNCH_DONE);
-	atomic_fetch_sub(&context->inside, 1);
-	if (atomic_load(&context->count) >= BATCH)
-		look_if(context);
-	end_turn(context);
+	if (context)
+		end_turn(context);
 }
 
-/*
- * The profiler is stopped meanwhile, so that graphs have records. Whose profiler is being started
- * or stopped is waited for: may_turn() has looked before.
- */
+/* ---- captures, and ends ---- */
+
 void xs_cuda_capture_begins(void)
 {
 	struct context *contexts = atomic_load(&table.memory);
-	uint32_t rounds = 0, count = contexts ? CONTEXTS : 0;
+	uint64_t now = xs_true_ns(), deadline = now + CAPTURE_NS;
 
-	for (uint32_t i = 0; i < count; i++) {
-		if (!atomic_load(&contexts[i].handle))
-			count = i;
-		else if (take_turn(&contexts[i]))
-			look_if(&contexts[i]);
-	}
 	(void)atomic_fetch_add(&captures, 1);
-	for (uint32_t i = 0; i < count; i++) {
-		while (!xs_claim(&contexts[i].claim) && xs_wait_a_bit(&rounds))
-			;
-		xs_unclaim(&contexts[i].claim);
-		end_turn(&contexts[i]);
+	/* who has not seen that yet has the turn */
+	for (uint32_t i = 0; contexts && i < CONTEXTS; i++) {
+		if (!atomic_load(&contexts[i].handle))
+			continue;
+		now = xs_true_ns();
+		if (take_turn(&contexts[i], now < deadline ? deadline - now : 0))
+			end_turn(&contexts[i]);
 	}
 }
 
-/* ---- ends ---- */
-
-void xs_cuda_ranges_look(void)
+void xs_cuda_capture_ends(void)
 {
-	struct context *contexts = xs_cuda_ranges ? atomic_load(&table.memory) : NULL;
+	uint32_t count = atomic_load(&captures);
 
-	for (uint32_t i = 0; contexts && i < CONTEXTS; i++)
-		if (atomic_load(&contexts[i].handle))
-			look_if(&contexts[i]);
+	while (count && !atomic_compare_exchange_weak(&captures, &count, count - 1))
+		;
 }
 
 void xs_cuda_range_context_ends(CUcontext handle)
 {
 	struct context *context = xs_cuda_own_process() ? context_of(handle, false) : NULL;
 
-	if (!context)
+	if (!context || !take_turn(context, TURN_NS))
 		return;
-	look_if(context);
-	if (!may_turn(context))
-		return;
-	if (atomic_load(&context->stage) == STOPPED) {
-		xs_counters_end(&context->counters);
+	if (!atomic_load(&captures)) {
+		if (atomic_load(&context->stage) == READY)
+			xs_counters_end(&context->counters);
+		context->worked = false;
 		atomic_store(&context->stage, UNUSED);
 		atomic_store(&context->handle, NULL);
 	}
-	xs_unclaim(&context->claim);
+	end_turn(context);
 }

@@ -33,4 +33,4 @@ class Xstrace(MesonPackage):
     def meson_args(self):
         features = ("opencl", "level_zero", "cuda", "stacks")
         chosen = [f"-D{name}={'enabled' if f'+{name}' in self.spec else 'disabled'}" for name in features]
-        return [*chosen, "-Dtests=disabled", "-Dwerror=false"]
+        return [*chosen, "-Dtests=disabled"]
