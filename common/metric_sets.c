@@ -7,7 +7,8 @@
 
 static const struct {
 	const char *name;
-	const char *queried; /* an H100 counts those of the first two groups in one run of a kernel */
+	const char
+		*queried; /* an H100 counts those of the first two groups in one run of a kernel */
 	const char *sampled; /* fewer can be; what must be given up first comes last */
 } sets[] = {
 	{ "ComputeBasic",

@@ -241,6 +241,18 @@ def test_graphs(xstrace, tmp_path):
     assert unmeasured(run) == len(graphs) and "open_commands" not in run.trace.other
 
 
+def test_times_of_counted_kernels(xstrace, tmp_path):
+    """CUPTI tells none: each is as long as its counter says, also where that is not asked for, and ends with its call."""
+    cuda = SoftCUDA(tmp_path)
+    run = measured(xstrace, cuda, "cuda_streams", options=["-g", "dram__bytes.sum"])
+    truth = kernels(cuda)
+    work = [one for one in run.trace.device if "registers" in one.args]
+    assert len(work) == len(truth) == len(rows(run))
+    for one in work:
+        kernel = truth[run.trace.pid, one.args["correlation"]]
+        assert one.end - one.start == kernel.end - kernel.start
+
+
 @pytest.mark.parametrize("threads", [1, 4])
 def test_captures(xstrace, tmp_path, threads):
     """Streams are captured from the first call on, also by others while a thread launches: none is ended, and what runs is shown."""

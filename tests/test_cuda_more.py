@@ -41,6 +41,16 @@ def test_memory_pools(xstrace, tmp_path):
     assert values[0] == 0 and max(values) == 4096 and len(values) >= 3
 
 
+def test_managed(xstrace, tmp_path):
+    """CUPTI tells of managed memory when it has been configured for each device."""
+    cuda = SoftCUDA(tmp_path, DEVICES=2)
+    run = xstrace(KERNELS, "cuda_managed", env=cuda.env)
+    moves = [e for e in events(run) if e.get("name", "").startswith("migration ")]
+    assert len(moves) == int(re.search(r"expected: (\d+) migrations", run.out)[1]) > 0
+    assert all(e["args"]["bytes"][0] > 0 for e in moves)
+    assert any(e.get("name") == "GPU page faults" for e in events(run))
+
+
 def test_numbers_of_others(xstrace, tmp_path):
     """What the program pushed as CUPTI's external correlation id stands at the kernel."""
     cuda = SoftCUDA(tmp_path, 12, CUPTI_VERSION=18)
