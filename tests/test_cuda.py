@@ -250,6 +250,18 @@ def test_killed_at_random_moments(xstrace, tmp_path, options, version):
         assert kernels <= len(cuda.kernels)
 
 
+def test_killed_before_a_buffer_is_full(xstrace, tmp_path):
+    """CUPTI fills in times when it is asked, which it is ten times a second."""
+    cuda = cuda_of(tmp_path, DURATION_NS="*=2000000")
+    run = xstrace.start(KERNELS, "cuda_loop", [10_000_000, 10], env=cuda.env)
+    app = run.child("cuda_loop")
+    wait_until(lambda: cuda.path.exists() and cuda.path.stat().st_size > 50_000)
+    os.kill(app, signal.SIGKILL)
+    run.wait(60)
+    run.collect()
+    assert len(run.trace.device) > 200 and told(run) < 200
+
+
 @pytest.mark.parametrize("how", ["return", "_exit", "kill"])
 def test_left_on_its_way(xstrace, tmp_path, how):
     """Copies, fills and graphs that have not run are told as kernels are: each call is a command. A copy of nothing is none."""
