@@ -25,6 +25,13 @@ void xs_at_end(struct xs_hook *hook)
 	xs_hang(&at_end, hook);
 }
 
+static struct xs_hook *_Atomic at_begin;
+
+void xs_at_begin(struct xs_hook *hook)
+{
+	xs_hang(&at_begin, hook);
+}
+
 static struct xs_hook *_Atomic at_stop;
 
 void xs_at_stop(struct xs_hook *hook)
@@ -264,6 +271,8 @@ bool xs_begin_late(const char *variable)
 	memcpy(late_run, variable, length + 1);
 	joined = xs_gate_renew() && xs_start();
 	xs_leave(&entered);
+	if (joined)
+		xs_call_hooks(&at_begin);
 	return joined;
 }
 

@@ -296,6 +296,9 @@ struct xs_hook {
 	struct xs_hook *next;
 	atomic_bool is_hung; /* once is enough */
 };
+/* When a program that was started without a run begins one for itself: what it uses already is
+ * found. */
+void xs_at_begin(struct xs_hook *hook);
 /* When the process ends normally, once: a backend puts finished device work into the ring. */
 void xs_at_end(struct xs_hook *hook);
 /* When the program itself ends a trace (library/), again and again: likewise. */

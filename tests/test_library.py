@@ -274,6 +274,17 @@ def test_cuda(xstrace, private, late):
     assert len([s for s in Trace(path).slices if s.name.startswith("empty")]) == 25
 
 
+def test_cuda_that_was_used_before(xstrace, private):
+    """The driver looks for a tracer once, before there is a trace: CUPTI is subscribed to when there is one."""
+    if not (APPS / "library_cuda").exists():
+        pytest.skip("no headers of CUDA")
+    cuda = SoftCUDA(xstrace.home)
+    path = xstrace.home / "cuda.json"
+    run = xstrace.bare(APPS / "library_cuda", [str(path), "25"], env=cuda.env | {"LATE": "1"})
+    assert run.status == 0 and run.out == "kernels 25\n" * 3, run.out + run.err
+    assert len(cuda.kernels) == 76
+
+
 def test_ids_that_the_program_pushes(xstrace, private):
     """Kineto's External id: that of the operation for calls and kernels, that of the range for what it has launched."""
     if not (APPS / "library_cuda").exists():

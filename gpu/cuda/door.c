@@ -111,24 +111,21 @@ static void start(struct xs_activity_file *file, const struct xs_options *option
 	xs_cuda_flush_at_ends();
 }
 
-EXPORT int InitializeInjection(void);
-EXPORT int InitializeInjection(void)
+/* Once; without options there is no run, and may be one later. */
+static void begin(const struct xs_options *options)
 {
-	static _Atomic uint32_t done;
-	const struct xs_options *options = xs_collector_options();
+	static _Atomic uint32_t begun;
 	struct xs_activity_file *file;
 	uint64_t signals;
 
-	if (atomic_exchange(&done, 1))
-		return 1;
-	load_users();
-	if (!options || (!xs_want_calls(options) && !xs_want_device(options)))
-		return 1;
+	if (!options || (!xs_want_calls(options) && !xs_want_device(options)) ||
+	    atomic_exchange(&begun, 1))
+		return;
 	xs_cuda_owner = (pid_t)xs_sys(SYS_getpid);
 	file = xs_cuda_activity();
 	if (!file) {
 		xs_tell_unseen(XS_UNSEEN_MEMORY);
-		return 1;
+		return;
 	}
 	xs_cuda_texts(file);
 	signals = xs_cuda_block();
@@ -137,5 +134,29 @@ EXPORT int InitializeInjection(void)
 	/* all of the above; pairs with the acquire in the drain process */
 	atomic_store_explicit(&file->magic, XS_MAGIC, memory_order_release);
 	xs_tell_activity();
+}
+
+EXPORT int InitializeInjection(void);
+EXPORT int InitializeInjection(void)
+{
+	static _Atomic uint32_t loaded;
+
+	if (!atomic_exchange(&loaded, 1))
+		load_users();
+	begin(xs_collector_options());
 	return 1;
+}
+
+/* The program has begun a run; its driver may have looked for an injected library before. */
+static void begin_late(void)
+{
+	if (dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD))
+		begin(xs_collector_options());
+}
+
+static struct xs_hook at_begin = { .function = begin_late };
+
+__attribute__((constructor)) static void wait_for_begin(void)
+{
+	xs_at_begin(&at_begin);
 }

@@ -3,6 +3,8 @@
  *last is saved as PATH. What the driver tells late belongs to the trace all the same.
  *
  *	library_cuda PATH LAUNCHES [OPTIONS]
+ *
+ * With LATE=1 in the environment it has used CUDA before it prepares the first.
  */
 #include "cuda_app.h"
 #include "xstrace/xstrace.h"
@@ -38,6 +40,10 @@ int main(int argc, char **argv)
 					 .options = argc > 3 ? argv[3] : NULL };
 	struct xstrace_trace *trace;
 
+	if (getenv("LATE")) {
+		CUDA_CHECK(cuda_app_launch(CUDA_EMPTY, 1, 1, NULL, NULL));
+		CUDA_CHECK(cudaDeviceSynchronize());
+	}
 	if (xstrace_prepare(&config))
 		printf("prepare: %s\n", xstrace_why());
 	CUDA_CHECK(cudaFree(NULL));
