@@ -274,67 +274,12 @@ static void measure(void)
 	}
 }
 
-static CUptiResult enable(CUpti_ActivityKind kind)
-{
-	return xs_cupti.several ? xs_cupti.later.enable(xs_cupti.subscriber, kind, NULL)
-				: xs_cupti.ActivityEnable(kind);
-}
-
 static void choose_clock(void)
 {
 	activity->clock = XS_ACTIVITY_PAIRS;
 	if (xs_cupti.ActivityRegisterTimestampCallback &&
 	    !xs_cupti.ActivityRegisterTimestampCallback(our_clock))
 		activity->clock = XS_ACTIVITY_MONOTONIC;
-}
-
-/* What CUPTI is to tell of managed memory, on a device. False: it cannot (yet). */
-static bool configure(uint32_t device, const uint8_t *kinds, uint32_t count)
-{
-	CUpti_ActivityUnifiedMemoryCounterConfig config[4] = { 0 };
-
-	for (uint32_t i = 0; i < count; i++) {
-		config[i].scope = CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_SCOPE_PROCESS_SINGLE_DEVICE;
-		config[i].kind = (CUpti_ActivityUnifiedMemoryCounterKind)kinds[i];
-		config[i].deviceId = device;
-		config[i].enable = 1;
-	}
-	return xs_cupti.ActivityConfigureUnifiedMemoryCounter &&
-	       !xs_cupti.ActivityConfigureUnifiedMemoryCounter(config, count);
-}
-
-static bool enable_managed(void)
-{
-	static const uint8_t usual[] = {
-		CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_BYTES_TRANSFER_HTOD,
-		CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_BYTES_TRANSFER_DTOH,
-		CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_CPU_PAGE_FAULT_COUNT,
-		CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_GPU_PAGE_FAULT,
-	};
-	static const uint8_t rest[] = {
-		CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_THRASHING,
-		CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_BYTES_TRANSFER_DTOD,
-	};
-	uint32_t device = 0;
-
-	for (; device < XS_ACTIVITY_DEVICES && configure(device, usual, sizeof(usual)); device++)
-		for (uint32_t i = 0; i < sizeof(rest); i++)
-			(void)configure(device, rest + i, 1); /* not every device has them */
-	return device && !enable(CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER);
-}
-
-/* CUPTI may know no device before there is a context. */
-static _Atomic bool awaits_context;
-
-void xs_cuda_context_made(void)
-{
-	if (atomic_exchange(&awaits_context, false))
-		(void)enable_managed();
-}
-
-bool xs_cuda_awaits_context(void)
-{
-	return awaits_context;
 }
 
 /* Beside work on devices; without them the trace has less. */
@@ -348,8 +293,8 @@ static void enable_more(void)
 	};
 
 	for (uint32_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-		(void)enable(kinds[i]);
-	awaits_context = !enable_managed();
+		(void)xs_cuda_enable(kinds[i]);
+	xs_cuda_enable_managed();
 }
 
 CUptiResult xs_cuda_enable_activity(const struct xs_options *options)
@@ -373,11 +318,11 @@ CUptiResult xs_cuda_enable_activity(const struct xs_options *options)
 	choose_clock();
 	if (options->kernel_submission && xs_cupti.ActivityEnableLatencyTimestamps)
 		(void)xs_cupti.ActivityEnableLatencyTimestamps(1);
-	result = enable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+	result = xs_cuda_enable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
 	if (result)
 		return result;
 	for (uint32_t i = 0; i < sizeof(work) / sizeof(work[0]); i++)
-		(void)enable(work[i]);
+		(void)xs_cuda_enable(work[i]);
 	if (options->chrome_kernel || options->chrome_device)
 		enable_more();
 	return CUPTI_SUCCESS;

@@ -25,14 +25,7 @@ struct going {
 static __thread struct {
 	struct going going[NESTED];
 	uint32_t depth;
-	bool is_ours; /* the call that comes */
 } inside __attribute__((tls_model("initial-exec")));
-
-#define CAPTURES (XS_CUDA_CAPTURE_BEGINS | XS_CUDA_CAPTURE_ENDS)
-
-static bool log_all, log_kernels, log_enqueues;
-static bool profiles;	   /* hardware counters are read */
-static uint8_t correlated; /* uses: the drain process is told the numbers of such calls */
 
 static uint32_t function_of(CUpti_CallbackDomain domain, CUpti_CallbackId id)
 {
@@ -78,11 +71,6 @@ static void enqueued(uint64_t tick, uint64_t duration, uint8_t use, const CUpti_
 	xs_record_end(sizeof(*record));
 }
 
-void xs_cuda_own_call(bool begins)
-{
-	inside.is_ours = begins;
-}
-
 /* Does the innermost call still go on, so that this one is its own? */
 static bool is_within(uint32_t depth, const CUpti_CallbackData *data)
 {
@@ -96,7 +84,7 @@ static __attribute__((noinline)) void enter(CUpti_CallbackDomain domain, CUpti_C
 	uint32_t depth = inside.depth;
 	struct going *going = &inside.going[depth % NESTED];
 
-	if (domain == CUPTI_CB_DOMAIN_DRIVER_API && (is_within(depth, data) || inside.is_ours))
+	if (domain == CUPTI_CB_DOMAIN_DRIVER_API && (is_within(depth, data) || xs_cuda_is_ours))
 		return;
 	/* first of all: a handler's call takes the next place */
 	inside.depth = depth + 1;
@@ -129,7 +117,8 @@ static uint32_t depth_of(uint32_t function, const CUpti_CallbackData *data)
 
 static bool is_logged(uint8_t use)
 {
-	return log_all || (log_kernels && use) || (log_enqueues && use & XS_CUDA_ENQUEUES);
+	return xs_cuda_asked.all || (xs_cuda_asked.kernels && use) ||
+	       (xs_cuda_asked.enqueues && use & XS_CUDA_ENQUEUES);
 }
 
 /* What the runtime calls itself is not shown, but its work may have a number of its own. */
@@ -137,7 +126,8 @@ static void leave_own(uint8_t use, const CUpti_CallbackData *data)
 {
 	const struct going *going = &inside.going[(inside.depth - 1) % NESTED];
 
-	if (use & correlated && !going->captured && going->correlation != data->correlationId)
+	if (use & xs_cuda_asked.correlated && !going->captured &&
+	    going->correlation != data->correlationId)
 		enqueued(going->call.tick, 0, use, data);
 }
 
@@ -171,7 +161,7 @@ static __attribute__((noinline)) void leave(CUpti_CallbackDomain domain, CUpti_C
 			      result);
 	if (xs_log_calls && !result)
 		xs_cuda_out(&call, domain == CUPTI_CB_DOMAIN_RUNTIME_API, id, data->functionParams);
-	if (use & correlated && !failed && !captured) {
+	if (use & xs_cuda_asked.correlated && !failed && !captured) {
 		enqueued(call.tick, duration, use, data);
 		xs_cuda_worked();
 	}
@@ -228,7 +218,7 @@ static __attribute__((noinline)) void profile(CUpti_CallbackId id, const CUpti_C
 	bool kernel = use & XS_CUDA_LAUNCHES;
 	int error = errno;
 
-	if (use & CAPTURES && xs_cuda_ranges) {
+	if (use & XS_CUDA_CAPTURES && xs_cuda_ranges) {
 		capture(use, data);
 		errno = error;
 	}
@@ -251,7 +241,7 @@ void CUPTIAPI xs_cuda_on_call(void *user, CUpti_CallbackDomain domain, CUpti_Cal
 	bool is_api = domain == CUPTI_CB_DOMAIN_RUNTIME_API || domain == CUPTI_CB_DOMAIN_DRIVER_API;
 
 	(void)user;
-	if (__builtin_expect(profiles, 0) && domain == CUPTI_CB_DOMAIN_DRIVER_API)
+	if (__builtin_expect(xs_cuda_asked.profiles, 0) && domain == CUPTI_CB_DOMAIN_DRIVER_API)
 		profile(id, call);
 	if (__builtin_expect(is_api, 1)) {
 		if (call->callbackSite == CUPTI_API_ENTER) {
@@ -263,100 +253,4 @@ void CUPTIAPI xs_cuda_on_call(void *user, CUpti_CallbackDomain domain, CUpti_Cal
 	} else if (domain == CUPTI_CB_DOMAIN_RESOURCE) {
 		resource(id, data);
 	}
-}
-
-/* ---- which calls CUPTI tells ---- */
-
-/* Of one part the functions whose use is among `uses`. */
-static CUptiResult enable_some(uint32_t on, CUpti_CallbackDomain domain, const uint8_t *uses_of,
-			       uint32_t count)
-{
-	uint8_t uses = XS_CUDA_ENQUEUES | (log_kernels ? XS_CUDA_KERNELS : 0) |
-		       (xs_cuda_ranges ? CAPTURES : 0);
-	CUptiResult result = CUPTI_SUCCESS, first = CUPTI_SUCCESS;
-	bool some = false;
-
-	for (uint32_t id = 0; id < count; id++) {
-		if (!(uses_of[id] & uses))
-			continue;
-		/* an older libcupti does not know all */
-		result = xs_cupti.EnableCallback(on, xs_cupti.subscriber, domain, id);
-		some |= result == CUPTI_SUCCESS;
-		if (!first)
-			first = result;
-	}
-	return some ? CUPTI_SUCCESS : first;
-}
-
-static CUptiResult enable(uint32_t on)
-{
-	CUptiResult result;
-
-	if (log_all) {
-		result =
-			xs_cupti.EnableDomain(on, xs_cupti.subscriber, CUPTI_CB_DOMAIN_RUNTIME_API);
-		return result ? result
-			      : xs_cupti.EnableDomain(on, xs_cupti.subscriber,
-						      CUPTI_CB_DOMAIN_DRIVER_API);
-	}
-	result = enable_some(on, CUPTI_CB_DOMAIN_RUNTIME_API, xs_cuda_runtime_uses,
-			     XS_CUDA_runtime_COUNT);
-	return result ? result
-		      : enable_some(on, CUPTI_CB_DOMAIN_DRIVER_API, xs_cuda_driver_uses,
-				    XS_CUDA_driver_COUNT);
-}
-
-/*
- * A process that begins paused is not called before its first resume. Later pauses leave it as it
- * is: a call that had begun would not be told to end. In a handler CUPTI may not be called, which
- * may be what was interrupted: then the next occasion has it.
- */
-static _Atomic bool awaited;
-
-void xs_cuda_resumed(void)
-{
-	int error = errno;
-	uint64_t signals;
-
-	if (!atomic_load_explicit(&awaited, memory_order_relaxed) || xs_paused_itself() ||
-	    !xs_cuda_own_process() || xs_in_handler() || !atomic_exchange(&awaited, false))
-		return;
-	signals = xs_cuda_block();
-	(void)enable(1);
-	xs_cuda_unblock(signals);
-	errno = error;
-}
-
-CUptiResult xs_cuda_enable_calls(const struct xs_options *options)
-{
-	static struct xs_hook hook = { .function = xs_cuda_resumed };
-	CUptiResult result;
-
-	log_all = xs_want_calls(options);
-	log_kernels = xs_want_kernel_calls(options);
-	log_enqueues = xs_want_enqueues(options);
-	correlated = xs_want_device(options) ? XS_CUDA_ENQUEUES : 0;
-	if (correlated && options->chrome_kernel)
-		correlated |= XS_CUDA_WAITS;
-	(void)xs_cupti.EnableCallback(1, xs_cupti.subscriber, CUPTI_CB_DOMAIN_RESOURCE,
-				      CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING);
-	(void)xs_cupti.EnableCallback(1, xs_cupti.subscriber, CUPTI_CB_DOMAIN_RESOURCE,
-				      CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED);
-	if (xs_cuda_awaits_context())
-		(void)xs_cupti.EnableCallback(1, xs_cupti.subscriber, CUPTI_CB_DOMAIN_RESOURCE,
-					      CUPTI_CBID_RESOURCE_CONTEXT_CREATED);
-	xs_cuda_ranges = options->metric_query;
-	xs_cuda_stalls = options->stall_sampling;
-	profiles = xs_cuda_ranges || xs_cuda_stalls;
-	if (profiles)
-		(void)xs_cupti.EnableCallback(1, xs_cupti.subscriber, CUPTI_CB_DOMAIN_RESOURCE,
-					      CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING);
-	result = enable(1);
-	if (result || !xs_paused_itself())
-		return result;
-	(void)enable(0);
-	atomic_store(&awaited, true);
-	xs_at_resume(&hook);
-	xs_cuda_resumed(); /* if it was in between */
-	return CUPTI_SUCCESS;
 }

@@ -44,7 +44,7 @@ static void *flush(void *none)
 
 	(void)none;
 	(void)xs_sys(SYS_prctl, PR_SET_NAME, "xstrace-flush");
-	xs_cuda_own_call(true);
+	xs_cuda_is_ours = true;
 	for (;;) {
 		wanted = atomic_load(&asked);
 		if (wanted != done) {

@@ -141,3 +141,9 @@ bool xs_cupti_open(const char **ret_why)
 	xs_cupti.library = library;
 	return true;
 }
+
+CUptiResult xs_cuda_enable(CUpti_ActivityKind kind)
+{
+	return xs_cupti.several ? xs_cupti.later.enable(xs_cupti.subscriber, kind, NULL)
+				: xs_cupti.ActivityEnable(kind);
+}

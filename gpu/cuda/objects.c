@@ -37,9 +37,9 @@ static void name_stream(CUstream stream, uint32_t name)
 
 	if (!get_context || !xs_cupti.GetContextId || !xs_cupti.GetStreamIdEx)
 		return;
-	xs_cuda_own_call(true);
+	xs_cuda_is_ours = true;
 	known = !get_context(stream, &context);
-	xs_cuda_own_call(false);
+	xs_cuda_is_ours = false;
 	if (known && !xs_cupti.GetContextId(context, &id) &&
 	    !xs_cupti.GetStreamIdEx(NULL, stream, 0, &number))
 		name_object((uint64_t)id << 32 | number, name);

@@ -24,6 +24,7 @@
 #define XS_CUDA_SIZED	       32u /* copies or fills and goes on; argument 3: how much */
 #define XS_CUDA_CAPTURE_BEGINS 64u
 #define XS_CUDA_CAPTURE_ENDS   128u
+#define XS_CUDA_CAPTURES       (XS_CUDA_CAPTURE_BEGINS | XS_CUDA_CAPTURE_ENDS)
 extern const uint8_t xs_cuda_runtime_uses[XS_CUDA_runtime_COUNT];
 extern const uint8_t xs_cuda_driver_uses[XS_CUDA_driver_COUNT];
 /* Is it the error of a call that failed, and not an answer? */
@@ -89,17 +90,29 @@ static inline bool xs_cuda_own_process(void)
 
 /* Finds and opens libcupti. False: *ret_why says why not. */
 bool xs_cupti_open(const char **ret_why);
+/* From here on CUPTI tells of this kind of activity. */
+CUptiResult xs_cuda_enable(CUpti_ActivityKind kind);
 
 /* ---- calls.c ---- */
 
 void CUPTIAPI xs_cuda_on_call(void *user, CUpti_CallbackDomain domain, CUpti_CallbackId id,
 			      const void *data);
+
+/* ---- asked.c ---- */
+
+struct xs_cuda_asked {
+	/* which calls are shown */
+	bool all, kernels, enqueues;
+	/* hardware counters are read */
+	bool profiles;
+	/* uses: the drain process is told the numbers of such calls */
+	uint8_t correlated;
+};
+extern struct xs_cuda_asked xs_cuda_asked;
 /* Asks for the calls that the options need. */
 CUptiResult xs_cuda_enable_calls(const struct xs_options *options);
 /* The process may have been resumed: from now on they are told. */
 void xs_cuda_resumed(void);
-/* Between the two the thread's calls are our own, and nobody's to see. */
-void xs_cuda_own_call(bool begins);
 
 /* ---- buffers.c ---- */
 
@@ -107,10 +120,6 @@ void xs_cuda_own_call(bool begins);
 struct xs_activity_file *xs_cuda_activity(void);
 /* Asks for the activity that the options need. */
 CUptiResult xs_cuda_enable_activity(const struct xs_options *options);
-/* Is there activity that could not be asked for before there is a context? */
-bool xs_cuda_awaits_context(void);
-/* There is one now. */
-void xs_cuda_context_made(void);
 /* Is CUDA traced in this very process, and may it be called? */
 bool xs_cuda_alive(void);
 /* CUPTI hands back all that it has; may never return. */
@@ -118,12 +127,25 @@ void xs_cuda_flush(void);
 /* CUPTI fills in what has run, and hands back buffers in which nothing is open. */
 void xs_cuda_flush_some(void);
 
+/* ---- managed.c ---- */
+
+/* Asks for what is to be told of managed memory. CUPTI may know no device before there is a
+ * context. */
+void xs_cuda_enable_managed(void);
+/* Is it still to be asked for? */
+bool xs_cuda_awaits_context(void);
+/* There is a context now. */
+void xs_cuda_context_made(void);
+
 /* ---- objects.c ---- */
 
 /* From here on what the program calls its streams, contexts and devices is told. */
 void xs_cuda_take_names(struct xs_activity_file *file);
 
-/* ---- signals.c ---- */
+/* ---- own.c ---- */
+
+/* Are the thread's calls our own, and nobody's to see? */
+extern __thread bool xs_cuda_is_ours __attribute__((tls_model("initial-exec")));
 
 /*
  * Between the two no signal arrives but those of faults: threads that are made there, libcupti's

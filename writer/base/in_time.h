@@ -8,6 +8,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/*
+ * A processor may read its clock before it has seen what it waited for, and no two clocks are quite
+ * the same. So what one thread hands to another at once may seem to come to it earlier, by so much.
+ */
+#define XS_HANDED_NS 1000u
+
 /* Lies in what waits. */
 struct xs_timed {
 	uint64_t tick;

@@ -15,7 +15,7 @@
 
 #include "cuda_activity.h"
 #include "metrics.h"
-#include "records.h"
+#include "work.h"
 
 #define PLACES 16384u
 

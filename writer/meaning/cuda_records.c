@@ -6,7 +6,7 @@
 
 #include "cuda_activity.h"
 #include "names.h"
-#include "records.h"
+#include "work.h"
 #include "activity_layout.h"
 
 struct piece {

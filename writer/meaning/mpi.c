@@ -117,8 +117,7 @@ static void read_call(struct xs_track *track, const struct xs_mpi_record *record
 		track->started->count = 0;
 	if (names_request && call.words == 1u << XS_MPI_REQUEST &&
 	    !strcmp(xs_text_of(process->run, call.name, &length), "MPI_Request_free"))
-		xs_request_freed(track, word[XS_MPI_REQUEST], record->event.tick + duration,
-				 call.end);
+		xs_request_freed(track, word[XS_MPI_REQUEST], record->event.tick, start);
 	track->last_ns = call.end;
 }
 

@@ -8,10 +8,6 @@
 #include "plain.h"
 #include "tasks.h"
 
-struct xs_work;
-
-/* Finished device work whose times are known: to all sinks. */
-void xs_work_show(struct xs_process *process, struct xs_work *work);
 /* A record that is neither XS_BEGIN nor XS_END. */
 void xs_record_read_other(struct xs_track *track, const struct xs_event *event, uint32_t size);
 /*

@@ -6,6 +6,9 @@
  * (MPICH has one handle for all sends that are complete at once). Threads start, complete and free
  * what others have made, and their rings are read one after the other: what they do waits
  * (in_time.h).
+ *
+ * Clocks may tick no more often than each 10 ns: a handle may be free and come again within a tick.
+ * What has the same time was read in its order from one ring: `timed.number` tells it.
  */
 #include "requests.h"
 
@@ -155,12 +158,12 @@ static bool make_room(struct xs_process *process)
 	return true;
 }
 
-/* The latest of the handle and kind up to `ns`. */
+/* The latest of the handle and kind up to `ns`; of that very time up to `number`. */
 static struct request *find_before(const struct xs_process *process, uint64_t handle, uint8_t kind,
-				   uint64_t ns)
+				   uint64_t ns, uint64_t number)
 {
 	const struct request key = {
-		.handle = handle, .kind = kind, .start = ns, .timed.number = UINT64_MAX
+		.handle = handle, .kind = kind, .start = ns, .timed.number = number
 	};
 	struct request *found =
 		process->requests ? request_of(xs_tree_before(&process->requests->tree, &key.node))
@@ -169,25 +172,52 @@ static struct request *find_before(const struct xs_process *process, uint64_t ha
 	return found && found->handle == handle && found->kind == kind ? found : NULL;
 }
 
-/* Work that was started: the latest before `ns`. */
-static struct request *find_open(const struct xs_process *process, uint64_t handle, uint64_t ns)
+/* The work that was started, and goes on until `until`. */
+static struct request *find_open(const struct xs_process *process, const struct request *until)
 {
-	return find_before(process, handle, STARTED, ns);
+	return find_before(process, until->handle, STARTED, until->start, until->timed.number);
 }
 
 static struct request *find_persistent(const struct xs_process *process, uint64_t handle,
 				       uint64_t ns)
 {
-	return find_before(process, handle, PERSISTENT, ns);
+	return find_before(process, handle, PERSISTENT, ns, UINT64_MAX);
 }
 
-/* A completion: the earliest from `ns` on. */
-static struct request *find_end(const struct xs_process *process, uint64_t handle, uint64_t ns)
+/* The earliest of a kind behind `since`, by whatever thread. */
+static struct request *find_behind(const struct xs_process *process, const struct request *since,
+				   uint8_t kind)
 {
-	const struct request key = { .handle = handle, .kind = END, .start = ns };
+	const struct request key = { .handle = since->handle,
+				     .kind = kind,
+				     .start = since->start,
+				     .timed.number = since->timed.number };
 	struct request *found = request_of(xs_tree_behind(&process->requests->tree, &key.node));
 
-	return found && found->handle == handle && found->kind == END ? found : NULL;
+	return found && found->handle == since->handle && found->kind == kind ? found : NULL;
+}
+
+/* The same; it should have come before, and was handed to the thread of `since`. */
+static struct request *find_handed(const struct xs_process *process, const struct request *since,
+				   uint8_t kind)
+{
+	struct request *found = find_behind(process, since, kind);
+
+	return found && found->tid != since->tid && found->start - since->start <= XS_HANDED_NS
+		       ? found
+		       : NULL;
+}
+
+/* What completed the work: behind its begin, or handed on too early. */
+static struct request *find_end(const struct xs_process *process, const struct request *begun)
+{
+	struct request since = *begun, *found;
+
+	since.start -= since.start < XS_HANDED_NS ? since.start : XS_HANDED_NS;
+	found = find_behind(process, &since, END);
+	return !found || found->start > begun->start || found->tid != begun->tid
+		       ? found
+		       : find_behind(process, begun, END);
 }
 
 static void set_half(struct request *request, enum xs_mpi_word word, int32_t peer, int32_t tag)
@@ -240,7 +270,7 @@ static void show(struct xs_process *process, struct request *request, uint64_t e
 {
 	const struct xs_mpi_work work = { .name = request->name,
 					  .start = request->start,
-					  .end = end,
+					  .end = end > request->start ? end : request->start,
 					  .words = request->words,
 					  .word = request->word,
 					  .number = request->number,
@@ -257,7 +287,7 @@ static void show(struct xs_process *process, struct request *request, uint64_t e
 
 static void open_request(struct xs_process *process, struct request *request)
 {
-	struct request *end = find_end(process, request->handle, request->start);
+	struct request *end = find_end(process, request);
 
 	if (!end && !make_room(process)) {
 		drop(process, request);
@@ -273,8 +303,10 @@ static void open_request(struct xs_process *process, struct request *request)
 
 static void end_request(struct xs_process *process, struct request *end)
 {
-	struct request *begin = find_open(process, end->handle, end->start);
+	struct request *begin = find_open(process, end);
 
+	if (!begin)
+		begin = find_handed(process, end, STARTED);
 	/* a completion needs no room of its own: it makes some */
 	if (!begin && make_room(process)) {
 		put_in(process, end);
@@ -293,6 +325,8 @@ static void start_request(struct xs_process *process, struct request *request)
 {
 	const struct request *made = find_persistent(process, request->handle, request->start);
 
+	if (!made)
+		made = find_handed(process, request, PERSISTENT);
 	if (!made) {
 		drop(process, request);
 		return;
@@ -309,14 +343,15 @@ static void start_request(struct xs_process *process, struct request *request)
 
 static void free_request(struct xs_process *process, struct request *freed)
 {
-	struct request *request = find_open(process, freed->handle, freed->start);
+	struct request *request = find_open(process, freed);
 
 	if (request) {
 		take_out(process, request);
 		show(process, request, freed->start, true);
 	}
 	/* and those that somebody has freed whom we did not see */
-	while ((request = find_persistent(process, freed->handle, freed->start))) {
+	while ((request = find_before(process, freed->handle, PERSISTENT, freed->start,
+				      freed->timed.number))) {
 		take_out(process, request);
 		drop(process, request);
 	}
@@ -446,7 +481,7 @@ void xs_request_freed(struct xs_track *track, uint64_t handle, uint64_t tick, ui
 
 uint64_t xs_request_number(const struct xs_process *process, uint64_t handle, uint64_t ns)
 {
-	const struct request *request = find_open(process, handle, ns);
+	const struct request *request = find_before(process, handle, STARTED, ns, UINT64_MAX);
 
 	if (!request)
 		request = find_persistent(process, handle, ns);
@@ -466,7 +501,7 @@ void xs_requests_finish(struct xs_process *process, uint64_t end)
 		take_out(process, request);
 		if (request->kind == STARTED) {
 			process->open_requests++;
-			show(process, request, end > request->start ? end : request->start, true);
+			show(process, request, end, true);
 		} else {
 			drop(process, request);
 		}

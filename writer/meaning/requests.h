@@ -23,7 +23,8 @@ uint64_t xs_request_made(struct xs_track *track, const struct xs_mpi_call *call,
 /* A request was started or seen to be complete; the number of the one started. 0: not known. */
 uint64_t xs_request_read(struct xs_track *track, const struct xs_mpi_request_record *record,
 			 uint64_t ns);
-/* Nobody will see the end of the work. tick, ns: the same time. */
+/* Nobody will see the end of the work. tick, ns: of the call; whoever takes the handle does so
+ * later. */
 void xs_request_freed(struct xs_track *track, uint64_t handle, uint64_t tick, uint64_t ns);
 /* The number of the request that a call names by its handle at `ns`; 0: not known. */
 uint64_t xs_request_number(const struct xs_process *process, uint64_t handle, uint64_t ns);

@@ -19,12 +19,6 @@
 #define KEYED_MAX 65536u
 
 /*
- * ns: a processor may read its clock before it has seen what it waited for, and no two clocks are
- * quite the same. So where threads hand a span on at once, its end may seem to come first.
- */
-#define HANDED_SLACK 1000u
-
-/*
  * A span that is open, or the end of one whose begin is still to be read from another thread's
  * ring.
  */
@@ -186,7 +180,7 @@ static bool make_room(struct xs_process *process)
 static void add_half(struct xs_process *process, struct keyed *half)
 {
 	struct keyed *other =
-		partner(&process->keyed->tree, &half->key, half->key.tid ? 0 : HANDED_SLACK);
+		partner(&process->keyed->tree, &half->key, half->key.tid ? 0 : XS_HANDED_NS);
 
 	if (!other && !make_room(process)) {
 		drop_half(process, half);
@@ -346,7 +340,7 @@ static struct keyed *handed_on(const struct xs_keyed *keyed, struct keyed *begin
 
 	while (begin) {
 		end = partner(&keyed->waiting, &begin->key, 0);
-		if (end && end->key.start + HANDED_SLACK < ns)
+		if (end && end->key.start + XS_HANDED_NS < ns)
 			return NULL;
 		if (begin->by == by)
 			return begin;

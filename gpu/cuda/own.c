@@ -1,10 +1,13 @@
 /*
- * No signal of the program's for a while, and none for threads that are made meanwhile.
+ * What is our own and not the program's: calls; and times when no signal of its arrives, and none
+ * for threads that are made meanwhile.
  */
 #include <signal.h>
 
 #include "xs_cuda.h"
 #include "sys.h"
+
+__thread bool xs_cuda_is_ours __attribute__((tls_model("initial-exec")));
 
 uint64_t xs_cuda_block(void)
 {
