@@ -305,6 +305,11 @@ void xs_at_end(struct xs_hook *hook);
 void xs_at_stop(struct xs_hook *hook);
 void xs_call_at_stop(void);
 /*
+ * When the program is about to enter a sandbox and nothing may be recorded that needs a system call
+ * (xs_is_sealed()): a backend ends its threads. It may make calls still, but not by xs_sys().
+ */
+void xs_at_seal(struct xs_hook *hook);
+/*
  * When a pause of this process's own ends, whatever calls that: a backend that was not called
  * meanwhile is called from now on. Not for the pauses of the run.
  */

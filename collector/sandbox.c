@@ -41,6 +41,13 @@ static void tell_companion(bool sealed)
 		function(sealed);
 }
 
+static struct xs_hook *_Atomic at_seal;
+
+void xs_at_seal(struct xs_hook *hook)
+{
+	xs_hang(&at_seal, hook);
+}
+
 enum sandbox { SANDBOX_NONE, SANDBOX_FILTER, SANDBOX_STRICT };
 
 /*
@@ -164,6 +171,7 @@ static void seal(struct entry *entry)
 		}
 		xs_sys_forget_parent();
 		atomic_store_explicit(&xs_seal, now, memory_order_seq_cst);
+		xs_call_hooks(&at_seal);
 	}
 	all = wait_for_others(); /* another thread that seals at the same time waits, too */
 	/* from now on none lets another thread end its call, either (xs_sys_begin_last()) */

@@ -31,7 +31,7 @@ def test_compilation_at_run_time(xstrace, tmp_path):
     assert len(compiled) == len(loads) == 4
     for one, load in zip(compiled, loads, strict=True):
         assert rows[one.track] == "CUDA just-in-time compilation"
-        assert load.start <= one.start and one.end <= load.end
+        assert load.start - 1 <= one.start and one.end <= load.end + 1  # us: calls have the counter's time, CUPTI the kernel's
 
 
 def test_memory_pools(xstrace, tmp_path):

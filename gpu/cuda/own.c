@@ -7,6 +7,8 @@
 #include "xs_cuda.h"
 #include "sys.h"
 
+#define NOT_BLOCKED UINT64_MAX /* the kernel blocks no SIGKILL */
+
 __thread bool xs_cuda_is_ours __attribute__((tls_model("initial-exec")));
 
 uint64_t xs_cuda_block(void)
@@ -16,11 +18,18 @@ uint64_t xs_cuda_block(void)
 
 	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
 		blocked &= ~(1ull << (faults[i] - 1));
-	(void)xs_sys(SYS_rt_sigprocmask, SIG_BLOCK, &blocked, &before, sizeof(blocked));
-	return before;
+	/* the process does not seal itself between the two: the second call would not be made */
+	if (xs_sys_begin() &&
+	    !xs_sys_always(SYS_rt_sigprocmask, SIG_BLOCK, &blocked, &before, sizeof(blocked)))
+		return before;
+	xs_sys_end();
+	return NOT_BLOCKED;
 }
 
 void xs_cuda_unblock(uint64_t before)
 {
-	(void)xs_sys(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof(before));
+	if (before == NOT_BLOCKED)
+		return;
+	(void)xs_sys_always(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof(before));
+	xs_sys_end();
 }

@@ -1,7 +1,8 @@
 /*
  * A program that is killed by any system call that it does not make itself, while CUDA works:
- *	cuda_sealed filter|strict
- * Both are for the calling thread alone. With SOFTCUDA_SYNC=1 a launch makes no system call.
+ *	cuda_sealed filter|all|strict
+ * `all` is for all threads, the others for the calling one. With SOFTCUDA_SYNC=1 a launch makes no
+ * system call.
  */
 #include "cuda_app.h"
 
@@ -18,12 +19,13 @@ enum { BEFORE = 10, WITHIN = 50000 };
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
 
 /* What the C library needs for memory, locks and the end, and no more. */
-static void put_filter(void)
+static void put_filter(bool all)
 {
 	struct sock_filter allow[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
 		ALLOW(write),
 		ALLOW(futex),
+		ALLOW(clock_nanosleep),
 		ALLOW(brk),
 		ALLOW(mmap),
 		ALLOW(munmap),
@@ -34,7 +36,9 @@ static void put_filter(void)
 	struct sock_fprog program = { .len = ARRAY_SIZE(allow), .filter = allow };
 
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
-	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+	    (all ? syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC,
+			   &program)
+		 : prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)))
 		die("seccomp");
 }
 
@@ -70,8 +74,9 @@ int main(int argc, char **argv)
 	printf("buffered\n"); /* stdio has its memory */
 	fflush(stdout);
 	launch(BEFORE);
-	put_filter();
+	put_filter(argc > 1 && !strcmp(argv[1], "all"));
 	launch(WITHIN);
+	sleep_ms(300);
 	printf("sealed\n");
 	return 0;
 }

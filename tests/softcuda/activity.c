@@ -2,6 +2,7 @@
 #include "profiler.h"
 
 #include <string.h>
+#include <time.h>
 
 bool su_latency;
 
@@ -195,6 +196,9 @@ CUptiResult cuptiActivityFlushAll(uint32_t flag)
 {
 	SU_BEGIN();
 	su_flush_all(flag & CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+	nanosleep(&(struct timespec){ sc_config.flush_ms / 1000,
+				      sc_config.flush_ms % 1000 * 1000000 },
+		  NULL);
 	return CUPTI_SUCCESS;
 }
 

@@ -22,6 +22,7 @@ __attribute__((constructor)) void sc_config_start(void)
 	sc_config.memory = soft_number("SOFTCUDA_MEMORY", 16ull << 30, 1 << 20, 1ull << 40);
 	sc_config.lost_after = soft_number("SOFTCUDA_LOST_AFTER", 0, 0, UINT64_MAX);
 	sc_config.late_ms = (unsigned)soft_number("SOFTCUDA_LATE_MS", 0, 0, 60000);
+	sc_config.flush_ms = (unsigned)soft_number("SOFTCUDA_FLUSH_MS", 0, 0, 60000);
 	sc_config.out_of_order = (unsigned)soft_number("SOFTCUDA_OUT_OF_ORDER", 0, 0, 1000);
 	sc_config.drop_every = (unsigned)soft_number("SOFTCUDA_DROP_EVERY", 0, 0, UINT32_MAX);
 	sc_config.cut_every = (unsigned)soft_number("SOFTCUDA_CUT_EVERY", 0, 0, UINT32_MAX);

@@ -29,7 +29,7 @@ struct sc_config {
 	bool durations;
 	int driver_version, cupti_version;
 	uint64_t memory, lost_after;
-	unsigned late_ms, out_of_order, drop_every, cut_every;
+	unsigned late_ms, flush_ms, out_of_order, drop_every, cut_every;
 };
 extern SC_SHARED struct sc_config sc_config;
 void sc_config_start(void);
