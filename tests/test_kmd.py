@@ -69,6 +69,11 @@ class Kmd:
         return not alive(int(self.notes["pid"]))
 
 
+def until_done(kmd):
+    """A program that ends when bpftrace has noted "done"."""
+    return "sh", "-c", f"until grep -q done {kmd.log}; do sleep 0.05; done"
+
+
 @pytest.fixture
 def kmd(xstrace):
     return Kmd(xstrace)
@@ -136,7 +141,7 @@ def test_beside_a_trace_of_the_application(kmd):
 
 def test_many_events(kmd):
     kmd.fake("for i in range(300000):\n    print('5,event%d,%d,1' % (i % 7, boot + 10 * i))\nsys.stdout.flush()\nnote('done')\n" + WAIT)
-    run = kmd.run("sh", "-c", f"until grep -q done {kmd.log}; do sleep 0.05; done")
+    run = kmd.run(*until_done(kmd))
     trace = kernel_trace(run)
     assert trace.other["events"] == len(trace.slices) == 300001
 
@@ -144,8 +149,8 @@ def test_many_events(kmd):
 def test_lines_that_are_none(kmd):
     bad = [",,,", "x,y,1,2", "1,,1,2", "1,a,-5,2", "1,a,5", "1,a,5,", "@map[5]: 7", "1,a,99999999999999999999,1"]
     bad += ["5,long," + "9" * 10000 + ",1", "-1,a,1,2"]
-    kmd.fake("\n".join(f"print({line!r})" for line in bad) + "\nprint('9,good,%d,1' % boot, flush=True)\n" + WAIT)
-    trace = kernel_trace(kmd.run("sleep", "0.1"))
+    kmd.fake("\n".join(f"print({line!r})" for line in bad) + "\nprint('9,good,%d,1' % boot, flush=True)\nnote('done')\n" + WAIT)
+    trace = kernel_trace(kmd.run(*until_done(kmd)))
     assert [s.name for s in trace.slices] == ["good", "last_one"]
 
 

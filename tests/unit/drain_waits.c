@@ -19,8 +19,10 @@ static void take_moments(void)
 	for (uint32_t i = 0; i < MOMENTS; i++) {
 		while (i && xs_clock_ns(CLOCK_MONOTONIC) < at[i - 1].ns + 10000)
 			;
-		at[i].ns = xs_clock_ns(CLOCK_MONOTONIC);
-		at[i].tick = tick();
+		do { /* until no other thread has the processor in between */
+			at[i].ns = xs_clock_ns(CLOCK_MONOTONIC);
+			at[i].tick = tick();
+		} while (xs_clock_ns(CLOCK_MONOTONIC) > at[i].ns + 2000);
 	}
 }
 
