@@ -3,6 +3,7 @@
 import collections
 import json
 import os
+import random
 import re
 import subprocess
 import sys
@@ -187,6 +188,21 @@ def test_requests_that_threads_hand_to_each_other(xstrace, mpi_app, many, kind):
     assert [s.args["tag"] for s in requests] == list(range(many))
     assert all(one.end <= next.start for one, next in zip(requests, requests[1:]))
     assert "open_requests" not in job.traces[0].other
+
+
+@pytest.mark.parametrize("options", ["--ring-size 64K", "--ring-size 64K -c", "--ring-size 4M"])
+def test_requests_of_a_pool(xstrace, mpi_app, options):
+    """A handle may be another thread's before the call that gave it back has ended; a small ring is behind its neighbours."""
+    for seed in random.sample(range(10000), 4):
+        job = Ranks(xstrace, f"{MPI} {options}", mpi_app("mpi_pool"), [seed, 8, 3000, xstrace.cwd / "truth"], ranks=1)
+        if job.run.status == 77:
+            pytest.skip("no MPI_THREAD_MULTIPLE")
+        assert job.run.status == 0, job.run.err
+        (trace,) = job.traces.values()
+        truth = collections.Counter((xstrace.cwd / "truth").read_text().splitlines())
+        shown = collections.Counter(f"{s.name} {s.args['tag']}" for s in trace.slices if s.cat == "mpi_request")
+        assert sum(truth.values()) > 1000 and shown == truth, (seed, truth - shown, shown - truth)
+        assert "open_requests" not in trace.other
 
 
 def test_more_requests_than_are_kept(xstrace, mpi_app):

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "backlog.h"
 #include "drained.h"
 
 static void tasks_and_calls(void)
@@ -334,6 +335,91 @@ static void device_lanes(void)
 	close_all();
 }
 
+/* ---- what threads hand to each other ---- */
+
+#define HANDED_RING (2u << 20)
+
+extern const char *const xs_mpi_names[]; /* mpi_names.c */
+
+/* So many bytes of tasks. */
+static void fill(struct xs_ring *ring, uint32_t bytes)
+{
+	const uint32_t name = task("filler");
+
+	for (uint32_t done = 0; done < bytes; done += 32) {
+		put_begin(&dir, ring, tick(), name);
+		put_end(&dir, ring, tick(), domain);
+	}
+}
+
+static void put_mpi(struct xs_ring *ring, uint8_t kind, uint32_t function, const void *payload,
+		    uint32_t bytes)
+{
+	uint32_t size = (uint32_t)sizeof(struct xs_event) + bytes;
+	struct xs_event *event = put_space(&dir, ring, size);
+
+	*event = (struct xs_event){ .tick = tick(),
+				    .name = function,
+				    .kind = kind,
+				    .words = (uint8_t)(size / 8),
+				    .source = XS_SOURCE_MPI };
+	memcpy(event + 1, payload, bytes);
+	xs_ring_commit(rundir_producer(ring), size);
+}
+
+/*
+ * One thread has so much to be read that it is moved to the backlog; the next one makes a request,
+ * behind so much that a turn ends before it; the last one, whose records have been read, starts and
+ * completes it.
+ */
+static void handed_behind_a_backlog(void)
+{
+	static struct xs_process *processes;
+	struct {
+		uint64_t duration_words, handle;
+	} made = { 1 | (uint64_t)(XS_MPI_MAKES | 1u << XS_MPI_REQUEST) << 48, 79 };
+	const struct xs_mpi_request_record handed = {
+		.request = 79, .bytes = UINT64_MAX, .peer = XS_MPI_NOTHING, .tag = XS_MPI_NOTHING
+	};
+	const void *payload = &handed.request;
+	const uint32_t bytes = sizeof(handed) - sizeof(handed.event);
+	const struct xs_options options = { .chrome_itt = true,
+					    .chrome_mpi = true,
+					    .ring_size = HANDED_RING,
+					    .backlog = 16u << 20 };
+	struct xs_process *process;
+	struct xs_ring *ring[3];
+	struct trace trace;
+	uint32_t maker = 0;
+
+	open_all(&options, 3);
+	xs_backlog_open(&dir.run, &processes);
+	for (uint32_t i = 0; i < 3; i++) {
+		ring[i] = rundir_ring(file, i);
+		put_thread(&dir, ring[i], 77 + i, "t");
+	}
+	fill(ring[0], HANDED_RING / 2 + 24576);
+	fill(ring[1], HANDED_RING / 2 - 8192);
+	while (strcmp(xs_mpi_names[maker], "MPI_Recv_init") != 0)
+		maker++;
+	put_mpi(ring[1], XS_MPI, maker, &made, sizeof(made));
+	put_mpi(ring[2], XS_MPI_START, 0, payload, bytes);
+	put_mpi(ring[2], XS_MPI_DONE, 2, payload, bytes);
+	processes = process = adopt();
+	for (uint32_t i = 0; i < 4; i++) {
+		xs_timeline_update(&dir.run.clock);
+		(void)xs_process_read(process, false);
+		xs_process_commit(process);
+	}
+	finish(process);
+	xs_backlog_close(&dir.run);
+	trace = load();
+	CHECK(trace_named(&trace, "MPI_Recv_init") == 1 + 1, "%zu slices",
+	      trace_named(&trace, "MPI_Recv_init"));
+	drop(&trace);
+	close_all();
+}
+
 int main(int argc, char **argv)
 {
 	(void)argc;
@@ -347,5 +433,6 @@ int main(int argc, char **argv)
 	tap_run("device work finds a lane", device_lanes);
 	tap_run("records without a name", no_name);
 	tap_run("60,000 tasks open at the end", deep);
+	tap_run("what threads hand to each other behind a backlog", handed_behind_a_backlog);
 	return tap_done();
 }

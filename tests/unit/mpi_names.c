@@ -4,5 +4,5 @@
 extern const char *const xs_mpi_names[];
 extern const uint32_t xs_mpi_count;
 
-const char *const xs_mpi_names[] = { "MPI_Send", "MPI_Irecv", "MPI_Wait" };
-const uint32_t xs_mpi_count = 3;
+const char *const xs_mpi_names[] = { "MPI_Send", "MPI_Irecv", "MPI_Wait", "MPI_Recv_init" };
+const uint32_t xs_mpi_count = 4;

@@ -157,3 +157,22 @@ uint64_t xs_tracks_catch_up(struct xs_process *process, bool all)
 		read += xs_track_read(track, PORTION);
 	return read;
 }
+
+/* ---- both ---- */
+
+bool xs_tracks_are_read(const struct xs_process *process)
+{
+	struct xs_record record;
+
+	record.event.tick = 0;
+	for (uint32_t i = 0; i < process->track_count; i++) {
+		const struct xs_track *track = process->tracks[i];
+
+		/* what is behind a record was written later */
+		if (track->pos != track->head &&
+		    (!xs_record_at(&record, track, track->pos, track->head, sizeof(record.event)) ||
+		     record.event.tick <= process->pass_tick))
+			return false;
+	}
+	return true;
+}

@@ -104,9 +104,20 @@ static void look_for_cuts(struct xs_process *process)
 		process->pid, process->comm);
 }
 
+/*
+ * What is read now may belong to what was written before. If the newest records alone are wanted,
+ * they are read at the end, which needs no order.
+ */
+static bool is_in_time(const struct xs_process *process, bool all)
+{
+	return all || process->run->options->on_full == XS_FULL_OVERWRITE ||
+	       (!xs_process_is_behind(process) && xs_tracks_are_read(process));
+}
+
 uint64_t xs_process_read(struct xs_process *process, bool all)
 {
 	uint64_t read;
+	bool in_time;
 
 	xs_title_look(process);
 	process->pass_tick = xs_tick(process->run->use_tsc);
@@ -115,14 +126,15 @@ uint64_t xs_process_read(struct xs_process *process, bool all)
 	xs_cuda_look(process);
 	xs_process_find_tracks(process);
 	read = read_tracks(process, all);
-	if (all || !xs_process_is_behind(process)) {
+	in_time = is_in_time(process, all);
+	if (in_time) {
 		xs_spans_pass(process);
 		xs_requests_pass(process);
 	}
 	if (process->awaits_event && xs_cuda_is_there(process))
 		process->awaits_event = !xs_sinks_open(process, true);
 	/* not before the calls that its buffers' records belong to */
-	if (all || !xs_process_is_behind(process))
+	if (in_time)
 		read += xs_cuda_read(process, all);
 	if (xs_faults() != process->faults && !process->cut)
 		look_for_cuts(process);

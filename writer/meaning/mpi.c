@@ -83,7 +83,7 @@ static void read_call(struct xs_track *track, const struct xs_mpi_record *record
 	struct xs_process *process = track->process;
 	uint64_t word[XS_MPI_WORDS];
 	struct xs_mpi_call call = { .event = &record->event, .word = word, .start = start };
-	uint64_t duration = read_words(&call, word, record, size), off;
+	uint64_t duration = read_words(&call, word, record, size), off, returned;
 	bool names_request = call.words & 1u << XS_MPI_REQUEST && !call.result;
 	size_t length;
 
@@ -96,15 +96,18 @@ static void read_call(struct xs_track *track, const struct xs_mpi_record *record
 	if (call.end < start)
 		call.end = start;
 	off = xs_track_cut_short(track, record->event.tick, duration);
+	returned = call.end;
+	track->mpi_begin = record->event.tick;
+	track->mpi_end = record->event.tick + duration;
 	call.unfinished = off != UINT64_MAX;
 	if (call.unfinished) {
 		off = xs_process_ns(process, off);
 		call.end = off > start ? off : start;
 	}
 	if (names_request && record->words & XS_MPI_MAKES)
-		call.request = xs_request_made(track, &call, role_of(process, call.name));
+		call.request = xs_request_made(track, &call, role_of(process, call.name), returned);
 	else if (names_request)
-		call.request = xs_request_number(process, word[XS_MPI_REQUEST], call.end);
+		call.request = xs_request_number(process, word[XS_MPI_REQUEST], start);
 	if (track->started && track->started->tick == record->event.tick) {
 		call.started = track->started->number;
 		call.started_count = track->started->count;
@@ -121,10 +124,15 @@ static void read_call(struct xs_track *track, const struct xs_mpi_record *record
 	track->last_ns = call.end;
 }
 
+/* Before the records of what was seen to be complete comes that of the call that saw it. */
 static void read_request(struct xs_track *track, const struct xs_mpi_request_record *record,
 			 uint64_t ns)
 {
-	uint64_t number = xs_request_read(track, record, ns);
+	uint64_t tick = record->event.tick, number;
+
+	if (record->event.kind == XS_MPI_DONE && track->mpi_end == tick)
+		tick = track->mpi_begin;
+	number = xs_request_read(track, record, ns, tick);
 
 	if (number)
 		note_started(track, record->event.tick, number);

@@ -7,8 +7,11 @@
  * what others have made, and their rings are read one after the other: what they do waits
  * (in_time.h).
  *
- * Clocks may tick no more often than each 10 ns: a handle may be free and come again within a tick.
- * What has the same time was read in its order from one ring: `timed.number` tells it.
+ * A handle is the program's from the end of the call that makes it to the begin of the one that
+ * completes or frees it: within that call the library may give it to another thread, whose call
+ * may end first. So these two are the times that requests of one handle are told apart by (`at`).
+ * Clocks may tick no more often than each 10 ns. What has the same time was read in its order from
+ * one ring: `timed.number` tells it.
  */
 #include "requests.h"
 
@@ -41,7 +44,8 @@ struct request {
 	struct request *next;  /* unused ones */
 	struct xs_early early; /* of an end */
 	struct xs_timed timed; /* of what waits; number: no two have the same */
-	uint64_t handle, start, number;
+	uint64_t handle, at, number;
+	uint64_t start; /* of the work; of an end: its end */
 	uint8_t kind;
 	uint32_t tid;	   /* of the thread that started it; of an end: that saw it */
 	uint32_t ended_by; /* the latter, once it is known; else 0 */
@@ -81,7 +85,7 @@ static int compare(const struct xs_tree_node *x, const struct xs_tree_node *y)
 	if (!difference)
 		difference = order(a->kind, b->kind);
 	if (!difference)
-		difference = order(a->start, b->start);
+		difference = order(a->at, b->at);
 	return difference ? difference : order(a->timed.number, b->timed.number);
 }
 
@@ -163,7 +167,7 @@ static struct request *find_before(const struct xs_process *process, uint64_t ha
 				   uint64_t ns, uint64_t number)
 {
 	const struct request key = {
-		.handle = handle, .kind = kind, .start = ns, .timed.number = number
+		.handle = handle, .kind = kind, .at = ns, .timed.number = number
 	};
 	struct request *found =
 		process->requests ? request_of(xs_tree_before(&process->requests->tree, &key.node))
@@ -175,7 +179,7 @@ static struct request *find_before(const struct xs_process *process, uint64_t ha
 /* The work that was started, and goes on until `until`. */
 static struct request *find_open(const struct xs_process *process, const struct request *until)
 {
-	return find_before(process, until->handle, STARTED, until->start, until->timed.number);
+	return find_before(process, until->handle, STARTED, until->at, until->timed.number);
 }
 
 static struct request *find_persistent(const struct xs_process *process, uint64_t handle,
@@ -190,7 +194,7 @@ static struct request *find_behind(const struct xs_process *process, const struc
 {
 	const struct request key = { .handle = since->handle,
 				     .kind = kind,
-				     .start = since->start,
+				     .at = since->at,
 				     .timed.number = since->timed.number };
 	struct request *found = request_of(xs_tree_behind(&process->requests->tree, &key.node));
 
@@ -203,9 +207,8 @@ static struct request *find_handed(const struct xs_process *process, const struc
 {
 	struct request *found = find_behind(process, since, kind);
 
-	return found && found->tid != since->tid && found->start - since->start <= XS_HANDED_NS
-		       ? found
-		       : NULL;
+	return found && found->tid != since->tid && found->at - since->at <= XS_HANDED_NS ? found
+											  : NULL;
 }
 
 /* What completed the work: behind its begin, or handed on too early. */
@@ -213,9 +216,9 @@ static struct request *find_end(const struct xs_process *process, const struct r
 {
 	struct request since = *begun, *found;
 
-	since.start -= since.start < XS_HANDED_NS ? since.start : XS_HANDED_NS;
+	since.at -= since.at < XS_HANDED_NS ? since.at : XS_HANDED_NS;
 	found = find_behind(process, &since, END);
-	return !found || found->start > begun->start || found->tid != begun->tid
+	return !found || found->at > begun->at || found->tid != begun->tid
 		       ? found
 		       : find_behind(process, begun, END);
 }
@@ -323,7 +326,7 @@ static void end_request(struct xs_process *process, struct request *end)
 
 static void start_request(struct xs_process *process, struct request *request)
 {
-	const struct request *made = find_persistent(process, request->handle, request->start);
+	const struct request *made = find_persistent(process, request->handle, request->at);
 
 	if (!made)
 		made = find_handed(process, request, PERSISTENT);
@@ -347,10 +350,10 @@ static void free_request(struct xs_process *process, struct request *freed)
 
 	if (request) {
 		take_out(process, request);
-		show(process, request, freed->start, true);
+		show(process, request, freed->at, true);
 	}
 	/* and those that somebody has freed whom we did not see */
-	while ((request = find_before(process, freed->handle, PERSISTENT, freed->start,
+	while ((request = find_before(process, freed->handle, PERSISTENT, freed->at,
 				      freed->timed.number))) {
 		take_out(process, request);
 		drop(process, request);
@@ -415,7 +418,7 @@ void xs_requests_pass(struct xs_process *process)
 /* ---- reading ---- */
 
 uint64_t xs_request_made(struct xs_track *track, const struct xs_mpi_call *call,
-			 const struct xs_request_role *role)
+			 const struct xs_request_role *role, uint64_t made)
 {
 	struct xs_process *process = track->process;
 	uint64_t handle = call->word[XS_MPI_REQUEST], number;
@@ -426,6 +429,7 @@ uint64_t xs_request_made(struct xs_track *track, const struct xs_mpi_call *call,
 	if (!request)
 		return 0;
 	request->start = call->start;
+	request->at = made;
 	request->tid = track->tid;
 	request->name = call->name;
 	request->words = call->words;
@@ -445,7 +449,7 @@ uint64_t xs_request_made(struct xs_track *track, const struct xs_mpi_call *call,
 }
 
 uint64_t xs_request_read(struct xs_track *track, const struct xs_mpi_request_record *record,
-			 uint64_t ns)
+			 uint64_t ns, uint64_t tick)
 {
 	struct xs_process *process = track->process;
 	bool is_start = record->event.kind == XS_MPI_START;
@@ -458,14 +462,15 @@ uint64_t xs_request_read(struct xs_track *track, const struct xs_mpi_request_rec
 	if (!request)
 		return 0;
 	request->start = ns;
+	request->at = xs_process_ns(process, tick);
 	request->tid = track->tid;
 	request->bytes = record->bytes;
 	request->peer = record->peer;
 	request->tag = record->tag;
 	request->cancelled = record->cancelled;
-	made = is_start ? find_persistent(process, record->request, ns) : NULL;
+	made = is_start ? find_persistent(process, record->request, request->at) : NULL;
 	number = made ? made->number : 0;
-	act_in_time(process, request, record->event.tick);
+	act_in_time(process, request, tick);
 	return number;
 }
 
@@ -475,7 +480,7 @@ void xs_request_freed(struct xs_track *track, uint64_t handle, uint64_t tick, ui
 
 	if (!request)
 		return;
-	request->start = ns;
+	request->at = ns;
 	act_in_time(track->process, request, tick);
 }
 

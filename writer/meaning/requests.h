@@ -17,14 +17,19 @@ struct xs_request_role {
 	bool persistent;
 };
 
-/* A call that made a request, which it names; the request's number. 0: there is no room. */
+/*
+ * A call that made a request, which it names, and ended at `made`, ns; the request's number. 0:
+ * there is no room.
+ */
 uint64_t xs_request_made(struct xs_track *track, const struct xs_mpi_call *call,
-			 const struct xs_request_role *role);
-/* A request was started or seen to be complete; the number of the one started. 0: not known. */
+			 const struct xs_request_role *role, uint64_t made);
+/*
+ * A request was started, or seen to be complete, at `ns`, by a call that began at `tick`; the
+ * number of the one started. 0: not known.
+ */
 uint64_t xs_request_read(struct xs_track *track, const struct xs_mpi_request_record *record,
-			 uint64_t ns);
-/* Nobody will see the end of the work. tick, ns: of the call; whoever takes the handle does so
- * later. */
+			 uint64_t ns, uint64_t tick);
+/* Nobody will see the end of the work. tick, ns: the begin of the call. */
 void xs_request_freed(struct xs_track *track, uint64_t handle, uint64_t tick, uint64_t ns);
 /* The number of the request that a call names by its handle at `ns`; 0: not known. */
 uint64_t xs_request_number(const struct xs_process *process, uint64_t handle, uint64_t ns);

@@ -84,6 +84,7 @@ struct xs_track {
 	uint64_t external, user_external;
 	struct xs_about_text *about;	/* activities.c: a text that is not complete; NULL: none */
 	struct xs_mpi_started *started; /* mpi.c; NULL: none yet */
+	uint64_t mpi_begin, mpi_end;	/* ticks: of the last call of MPI's */
 	struct xs_history history;	/* the track's state is that before these records */
 	/* reads records of the history */
 	void (*replay)(struct xs_track *track, const unsigned char *data, uint32_t length);
