@@ -228,7 +228,6 @@ static void start(void)
 
 	xs_tls.producer = (struct xs_producer){ .ring = NULL };
 	xs_tls.slot = NULL;
-	xs_arena_forget();
 	xs_sys_forget_parent();
 	joined = join();
 	if (joined) {

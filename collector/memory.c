@@ -1,15 +1,26 @@
 /*
  * Memory that lives as long as the process.
  */
-#include "lock.h"
 #include "self.h"
 #include "sys.h"
 
-#define ARENA 65536u
+#define CHUNK 65536u
 
-/* zeroed memory; the first piece is there already: most programs need no more */
-static _Alignas(16) char first[2048];
-static char *arena = first, *arena_end = first + sizeof(first);
+/*
+ * Pieces are taken without a lock: threads that all have something new at once (names) would hand
+ * one to each other, a switch of threads each time. A handler may take one in the middle, and a
+ * child of fork goes on with a copy.
+ */
+struct chunk {
+	char *memory; /* zeroed */
+	size_t size;
+	_Atomic size_t used;
+};
+
+/* the first one is there already: most programs need no more */
+static _Alignas(16) char memory[2048];
+static struct chunk first = { memory, sizeof(memory), 0 };
+static struct chunk *_Atomic current = &first;
 
 static void *map_memory(size_t size)
 {
@@ -20,43 +31,53 @@ static void *map_memory(size_t size)
 	return map;
 }
 
-void *xs_arena_locked(size_t size)
+/* NULL: there is not so much. */
+static void *take(struct chunk *chunk, size_t size)
 {
-	void *result = NULL;
+	size_t used = atomic_load_explicit(&chunk->used, memory_order_relaxed);
 
-	size = (size + 15) & ~(size_t)15;
-	if (size > ARENA / 2 && size > (size_t)(arena_end - arena))
-		return map_memory(size);
-	if (size > (size_t)(arena_end - arena)) {
-		char *fresh = map_memory(ARENA);
-
-		if (!fresh)
-			return NULL; /* a smaller piece may still fit */
-		arena = fresh;
-		arena_end = arena + ARENA;
-	}
-	result = arena;
-	arena += size;
-	return result;
+	do {
+		if (size > chunk->size - used)
+			return NULL;
+	} while (!atomic_compare_exchange_weak_explicit(&chunk->used, &used, used + size,
+							memory_order_relaxed,
+							memory_order_relaxed));
+	return chunk->memory + used;
 }
 
-void xs_arena_forget(void)
+static struct chunk *new_chunk(void)
 {
-	arena = arena_end = NULL;
+	struct chunk *fresh = map_memory(CHUNK);
+	size_t head = (sizeof(*fresh) + 15) & ~(size_t)15;
+
+	if (!fresh)
+		return NULL;
+	fresh->memory = (char *)fresh + head;
+	fresh->size = CHUNK - head;
+	return fresh;
 }
 
 void *xs_arena(size_t size)
 {
-	struct xs_entered entered;
-	void *result = NULL;
+	/* pairs with the release of the thread that has made it */
+	struct chunk *chunk = atomic_load_explicit(&current, memory_order_acquire), *fresh;
+	void *piece;
 
-	xs_enter(&entered);
-	if (xs_lock(&xs_gate->lock)) {
-		result = xs_arena_locked(size);
-		xs_unlock(&xs_gate->lock);
+	size = (size + 15) & ~(size_t)15;
+	while (!(piece = take(chunk, size))) {
+		if (size > CHUNK / 2)
+			return map_memory(size);
+		fresh = new_chunk();
+		if (!fresh)
+			return NULL; /* a smaller piece may still fit */
+		if (atomic_compare_exchange_strong_explicit(&current, &chunk, fresh,
+							    memory_order_acq_rel,
+							    memory_order_acquire))
+			chunk = fresh;
+		else /* another thread was quicker */
+			(void)xs_sys(SYS_munmap, fresh, CHUNK);
 	}
-	xs_leave(&entered);
-	return result;
+	return piece;
 }
 
 void *xs_table_make(struct xs_table *table)

@@ -85,7 +85,7 @@ void xs_rings_forget(void)
 static struct xs_slot *slots_of(struct file *file)
 {
 	if (!file->slots)
-		file->slots = xs_arena_locked(file->count * sizeof(*file->slots));
+		file->slots = xs_arena(file->count * sizeof(*file->slots));
 	return file->slots;
 }
 
@@ -170,7 +170,7 @@ static struct file *make_segment(void)
 	void *map;
 
 	if (!segments)
-		segments = xs_arena_locked(XS_MAX_SEGMENTS * sizeof(*segments));
+		segments = xs_arena(XS_MAX_SEGMENTS * sizeof(*segments));
 	if (!segments || segment_count == XS_MAX_SEGMENTS || xs_is_sealed() ||
 	    !has_room(rings_taken(), ring_size))
 		return NULL;

@@ -73,11 +73,6 @@ bool xs_gate_renew(void);
 
 /* Zeroed memory of its own from the kernel; NULL: there is none. */
 void *xs_map_memory(size_t size);
-/* xs_arena() with the lock held. */
-void *xs_arena_locked(size_t size);
-/* In a child of fork what is left of the arena is the parent's. */
-void xs_arena_forget(void);
-
 /* What another process has told of Python's functions (shared.c). */
 void xs_copy_function_costs(struct xs_process_file *to, const struct xs_process_file *from);
 

@@ -1,7 +1,6 @@
 /*
  * Memory of the collector (xs_arena()) in a child that was forked while another thread was in the
- * middle of taking some: in xs_arena_locked(), that is, where no signal is blocked, so that each
- * instruction can be looked at.
+ * middle of taking some, at each instruction.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -107,7 +106,7 @@ static void forked_inside(void)
 		stepping = i == 2; /* it takes a new chunk, as the one before did */
 		if (stepping)
 			(void)raise(SIGTRAP);
-		taken[taken_count] = xs_arena_locked(LARGE);
+		taken[taken_count] = xs_arena(LARGE);
 		stepping = false;
 		taken_count++;
 	}
