@@ -149,6 +149,14 @@ def test_plugins_with_an_ittnotify_of_their_own(xstrace):
     run.check_expected()
 
 
+def test_new_names_of_many_threads(xstrace):
+    """None waits for another one."""
+    threads, names = 8, 5000
+    run = xstrace(f"{ITT} --ring-size 4M", "itt_fresh", [threads, names])
+    assert len({task.name for task in run.trace.tasks}) == threads * names == len(run.trace.tasks)
+    assert int(re.search(r"waits: (\d+)", run.out)[1]) < threads * names / 20
+
+
 def test_a_handle_in_very_many_domains(xstrace):
     """Its name in the last domain is found as fast as in the first, and is the right one."""
     run = xstrace(ITT, "itt_domains", [10000]).check_expected()
