@@ -416,6 +416,19 @@ def test_names_and_arguments(xstrace, tmp_path):
     ]
 
 
+def test_threads_that_execute_lists_at_once(xstrace, tmp_path):
+    """They take our lock in turns, and none of them sleeps for it, but if its holder's processor has others to run."""
+    threads, rounds, waits = 8, 8000, []
+    for _ in range(3):
+        run = xstrace("-d", "ze_threads", [threads, rounds], env=SoftGPU(tmp_path, SYNC=1).env)
+        said = {key: int(number) for key, number in re.findall(r"(\w+): (\d+)", run.out)}
+        assert re.search(rf"^ *\"?empty.*, +{said['kernels']},", run.err, re.M), run.err
+        waits.append(said["waits"])
+        if waits[-1] < threads * rounds / 20:
+            return
+    pytest.fail(f"{waits} waits in {threads * rounds} rounds")
+
+
 def test_beside_mpi_logging(xstrace, tmp_path):
     """libxstrace-mpi.so, which comes first, has a dlopen() too: the loader's way to our layer goes on through it."""
     run = xstrace("--chrome-kernel-logging --chrome-mpi-logging", "ze_matrix", ["--kernels", 3], env=SoftGPU(tmp_path, SYNC=1).env)
