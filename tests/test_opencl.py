@@ -67,6 +67,16 @@ def test_every_kind_of_queue_and_event(xstrace, options):
     check_device(run.trace)
 
 
+@pytest.mark.parametrize("option", ["--chrome-device-logging", "--chrome-call-logging", "-h"])
+def test_two_threads_that_are_the_first(xstrace, option):
+    """PoCL hands out a device that another thread is still making: what is asked of it must wait."""
+    for _ in range(5):
+        run = xstrace(option, "cl_at_once", [])
+        assert run.status == 0 and run.out == "writes: 2\n"
+        if "device" in option:
+            assert len(run.trace.device) >= 2
+
+
 @pytest.mark.parametrize("queue", ["in-order", "out-of-order", "several"])
 def test_shared_virtual_memory(xstrace, queue):
     run = xstrace(f"{KERNEL} {CALL}", "cl_matrix", ["--svm", "--queue", queue])

@@ -91,6 +91,31 @@ static uint32_t facts_told(cl_device_id id)
 	return xs_device_facts(facts, sizeof(facts) / sizeof(facts[0]));
 }
 
+/*
+ * Threads that look for devices. The first of them may still be making what another one has got
+ * already: PoCL says that a device is there before it has a name, and then reads that.
+ */
+static _Atomic uint32_t listing;
+#define LOOKS 10u /* of 100 ms each */
+
+cl_int xs_hook_clGetDeviceIDs(cl_platform_id platform, cl_device_type type, cl_uint room,
+			      cl_device_id *devices, cl_uint *count)
+{
+	cl_int result;
+
+	atomic_fetch_add(&listing, 1);
+	result = xs_cl_target.clGetDeviceIDs(platform, type, room, devices, count);
+	atomic_fetch_sub(&listing, 1);
+	return result;
+}
+
+static void wait_until_made(void)
+{
+	for (uint32_t i = 0, rounds = 0; i < LOOKS && atomic_load(&listing); i++, rounds = 0)
+		while (atomic_load(&listing) && xs_wait_a_bit(&rounds))
+			;
+}
+
 /* What the runtime says about it. */
 static __attribute__((noinline)) struct xs_cl_device device_told(cl_device_id id)
 {
@@ -140,6 +165,7 @@ static uint8_t device_index(cl_device_id id)
 	known = i < device_count || i == MAX_DEVICES;
 	xs_unlock(&device_lock);
 	if (!known) {
+		wait_until_made();
 		device = device_told(id); /* the runtime is not called with the lock held */
 		xs_lock_robust(&device_lock);
 		i = device_find(id);

@@ -83,6 +83,8 @@ void xs_cl_wrap(cl_icd_dispatch *layer, bool all);
 /* Generated: the wrapper of an extension function found at `real`, or `real`. */
 void *xs_cl_wrap_extension(const char *name, void *real, bool all);
 
+cl_int xs_hook_clGetDeviceIDs(cl_platform_id platform, cl_device_type type, cl_uint room,
+			      cl_device_id *devices, cl_uint *count);
 cl_command_queue xs_hook_clCreateCommandQueue(cl_context context, cl_device_id device,
 					      cl_command_queue_properties properties,
 					      cl_int *errcode_ret);
