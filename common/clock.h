@@ -111,4 +111,12 @@ static inline uint64_t xs_timeline_ns(const struct xs_timeline *line, uint64_t t
 	return last->ns + (uint64_t)(((unsigned __int128)(tick - last->tick) * last->slope) >> 32);
 }
 
+/* How many ticks `ns` are now, about. */
+static inline uint64_t xs_timeline_ticks(const struct xs_timeline *line, uint32_t ns)
+{
+	uint64_t slope = line->segments[line->count - 1].slope;
+
+	return slope ? ((uint64_t)ns << 32) / slope : ns;
+}
+
 #endif

@@ -2,6 +2,7 @@
 
 import collections
 import os
+import random
 import re
 import signal
 import sys
@@ -141,6 +142,19 @@ def test_spans_that_threads_hand_to_each_other(xstrace, kind, count):
     assert [s.args for s in spans] == [{"number": [i]} for i in range(count)]
     assert all(one.end <= next.start for one, next in zip(spans, spans[1:]))
     assert "unmatched_ends" not in run.trace.other and run.trace.other["lost"] == 0
+
+
+@pytest.mark.parametrize("options", ["", "--ring-size 64K", "--ring-size 64K --backlog 0"])
+def test_spans_of_a_pool(xstrace, options):
+    """What one thread says of a span that another one has begun, whose ring is read later, is said of that one, and of no other."""
+    for seed in random.sample(range(10000), 3):
+        run = xstrace(f"{ITT} {options}", "itt_pool", [seed, 8, 3000])
+        count = int(re.search(r"spans: (\d+)", run.out)[1])
+        numbers = {int(s.name.split()[-1]): s.args for s in run.trace.slices}
+        assert len(numbers) == len(run.trace.slices) == count > 500
+        wrong = {n: a for n, a in numbers.items() if a != {"seen": [n]} | ({"begun": [n]} if n % 2 else {})}
+        assert not wrong, (seed, len(wrong), next(iter(wrong.items())))
+        assert "unmatched_ends" not in run.trace.other and run.trace.other["lost"] == 0
 
 
 def test_plugins_with_an_ittnotify_of_their_own(xstrace):

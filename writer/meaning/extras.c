@@ -120,6 +120,22 @@ void xs_extra_add_args(struct xs_process *process, struct xs_open *task,
 	extra->length += whole;
 }
 
+void xs_extra_move_args(struct xs_process *process, struct xs_open *task, struct xs_open *from)
+{
+	struct xs_extra *args = from->extra;
+	struct xs_extra *extra = args && args->length ? xs_extra_of(process, task) : NULL;
+
+	if (!extra)
+		return;
+	extra->cut |= args->cut;
+	if (!grow_args(process, extra, args->length)) {
+		extra->cut = true;
+		return;
+	}
+	memcpy(extra->args + extra->length, args->args, args->length);
+	extra->length += args->length;
+}
+
 void xs_extra_set_ids(struct xs_process *process, struct xs_open *task,
 		      const struct xs_task_record *record)
 {

@@ -106,6 +106,8 @@ bool xs_extra_self(struct xs_process *process, struct xs_open *task, struct xs_i
 /* More arguments for the task: `length` bytes behind the record. */
 void xs_extra_add_args(struct xs_process *process, struct xs_open *task,
 		       const struct xs_args_record *record, uint32_t length);
+/* Those of `from` go behind those of the task. */
+void xs_extra_move_args(struct xs_process *process, struct xs_open *task, struct xs_open *from);
 /* What the record says of the task's own id and its parent's. */
 void xs_extra_set_ids(struct xs_process *process, struct xs_open *task,
 		      const struct xs_task_record *record);

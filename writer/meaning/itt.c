@@ -78,15 +78,13 @@ static void read_instant(struct xs_track *track, const struct xs_args_record *re
 static void read_args(struct xs_track *track, const struct xs_args_record *record, uint32_t room)
 {
 	uint32_t length = record->length < room ? record->length : room;
-	struct xs_open *task = NULL;
+	bool of_task = record->event.kind == XS_ARGS;
+	struct xs_open *task = of_task ? find_open(track, record->event.name, &record->id) : NULL;
 
-	if (record->event.kind == XS_ARGS) {
-		task = find_open(track, record->event.name, &record->id);
-		if (!task && !xs_id_is_null(&record->id))
-			task = xs_spans_find(track, &record->event, &record->id);
-	}
 	if (task)
 		xs_extra_add_args(track->process, task, record, length);
+	else if (of_task && !xs_id_is_null(&record->id))
+		xs_spans_say(track, record, length);
 	else
 		read_instant(track, record, length);
 }

@@ -38,13 +38,15 @@ struct keyed {
 	struct xs_timed timed;
 	uint32_t by;	     /* the thread whose ring it was in */
 	struct xs_open task; /* of an end: start is its time */
+	bool says;     /* no half: arguments for the span with the key's id, whatever its kind */
+	uint64_t tick; /* of these */
 };
 
 struct xs_keyed {
 	struct xs_tree tree;
 	struct xs_earlies ends;
 	struct xs_tree waiting;	   /* for what was written earlier and is still to be read */
-	struct xs_in_time in_time; /* the same ones */
+	struct xs_in_time in_time; /* the same ones, and what is said of spans */
 	struct keyed *spare;
 	uint64_t number; /* given out so far */
 };
@@ -202,18 +204,31 @@ static void add_half(struct xs_process *process, struct keyed *half)
 
 /* ---- in the order of time ---- */
 
+static void say(struct xs_process *process, struct keyed *said);
+
 static void settle_one(void *of, struct xs_timed *timed)
 {
 	struct xs_process *process = of;
 	struct keyed *half = (struct keyed *)((char *)timed - offsetof(struct keyed, timed));
 
-	xs_tree_take(&process->keyed->waiting, &half->key.node);
-	add_half(process, half);
+	if (half->says) {
+		say(process, half);
+	} else {
+		xs_tree_take(&process->keyed->waiting, &half->key.node);
+		add_half(process, half);
+	}
 }
 
 static void settle(struct xs_process *process, uint64_t until)
 {
 	xs_in_time_settle(&process->keyed->in_time, until, settle_one, process);
+}
+
+/* Nothing that is still to be read, or waits, was written before `tick`. */
+static bool is_alone(const struct xs_process *process, uint64_t tick)
+{
+	return process->track_count == 1 && tick <= process->pass_tick &&
+	       !process->keyed->in_time.count;
 }
 
 /*
@@ -224,10 +239,8 @@ static void settle(struct xs_process *process, uint64_t until)
 static void add_in_time(struct xs_process *process, struct keyed *half)
 {
 	struct xs_keyed *keyed = process->keyed;
-	bool alone = process->track_count == 1 && half->timed.tick <= process->pass_tick &&
-		     !keyed->waiting.count;
-
-	if (alone || !xs_in_time_add(&keyed->in_time, &half->timed, settle_one, process))
+	if (is_alone(process, half->timed.tick) ||
+	    !xs_in_time_add(&keyed->in_time, &half->timed, settle_one, process))
 		add_half(process, half);
 	else
 		xs_tree_add(&keyed->waiting, &half->key.node);
@@ -372,26 +385,75 @@ static struct keyed *open_at(const struct xs_keyed *keyed, struct key key, uint3
 	if (!latest && !begin) /* by a clock of the application's it may begin at any time */
 		latest = partner(&keyed->waiting, &key, 0);
 	end = latest ? partner(&keyed->waiting, &latest->key, 0) : NULL;
-	return latest && latest->timed.tick <= tick && (!end || end->timed.tick > tick) ? latest
-											: NULL;
+	if (latest && latest->timed.tick <= tick &&
+	    (!end || end->timed.tick > tick ||
+	     (end->by != by && ns - end->key.start <= XS_HANDED_NS)))
+		return latest;
+	/* it was handed to this thread, and seems to begin only now */
+	key.start = ns + XS_HANDED_NS;
+	begin = partner(&keyed->waiting, &key, 0);
+	return begin && begin->by != by && begin->timed.tick > tick ? begin : NULL;
 }
 
-struct xs_open *xs_spans_find(const struct xs_track *track, const struct xs_event *event,
-			      const struct xs_id *id)
+/* They go to the span, or are an instant of their own. An id may be that of spans of two kinds. */
+static void say(struct xs_process *process, struct keyed *said)
 {
-	const struct xs_process *process = track->process;
-	uint64_t ns = xs_process_ns(process, event->tick);
+	uint64_t ns = said->key.start, age = UINT64_MAX;
+	struct keyed *found = NULL;
 
-	for (uint8_t span = 0; process->keyed && span < XS_SPAN_COUNT; span++) {
-		const struct key key = {
-			.is_end = true, .span = span, .scope = event->name, .id = *id
-		};
-		struct keyed *found = open_at(process->keyed, key, track->tid, event->tick, ns);
+	for (uint8_t span = 0; span < XS_SPAN_COUNT; span++) {
+		struct key key = said->key;
+		struct keyed *open;
 
-		if (found)
-			return &found->task;
+		key.is_end = true;
+		key.span = span;
+		open = open_at(process->keyed, key, said->by, said->tick, ns);
+		/* one that seems to begin only now: rather none */
+		if (open && (!found || ns - open->key.start < age)) {
+			found = open;
+			age = ns - open->key.start;
+		}
 	}
-	return NULL;
+	if (found) {
+		xs_extra_move_args(process, &found->task, &said->task);
+	} else if (process->open_count) {
+		const struct xs_mark mark = { .tid = said->by,
+					      .name = said->key.scope,
+					      .metadata = true,
+					      .scope = XS_SCOPE_THREAD,
+					      .ns = said->task.start,
+					      .extra = said->task.extra };
+
+		XS_TELL_SINKS(process, mark, process, &mark);
+	}
+	drop_half(process, said);
+}
+
+/*
+ * They wait as begins and ends do, but not as long: what seems to have come just before, and came
+ * behind, is still to be seen then.
+ */
+void xs_spans_say(struct xs_track *track, const struct xs_args_record *record, uint32_t length)
+{
+	struct xs_process *process = track->process;
+	uint64_t ns = xs_process_ns(process, record->event.tick);
+	uint64_t slack = xs_timeline_ticks(&process->run->clock, XS_HANDED_NS);
+	struct keyed *said = new_half(process);
+
+	if (!said)
+		return;
+	said->says = true;
+	said->by = track->tid;
+	said->key.scope = record->event.name;
+	said->key.id = record->id;
+	said->key.start = ns;
+	said->tick = record->event.tick;
+	said->task.start = xs_own_time_begin(track, &record->event, &said->task, ns);
+	xs_extra_add_args(process, &said->task, record, length);
+	said->timed.tick = said->tick - (said->tick < slack ? said->tick : slack);
+	if (is_alone(process, said->tick) ||
+	    !xs_in_time_add(&process->keyed->in_time, &said->timed, settle_one, process))
+		say(process, said);
 }
 
 void xs_spans_finish(struct xs_process *process, uint64_t end)

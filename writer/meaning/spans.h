@@ -6,14 +6,14 @@
 
 #include "track.h"
 
+struct xs_args_record;
 struct xs_task_record;
 
 /* A begin or an end. */
 void xs_spans_read(struct xs_track *track, const struct xs_task_record *record, uint32_t size,
 		   uint64_t ns);
-/* The span with this id, of the event's domain, that is open at the event; NULL: none. */
-struct xs_open *xs_spans_find(const struct xs_track *track, const struct xs_event *event,
-			      const struct xs_id *id);
+/* Arguments for the span with the record's id, of its domain, that is open then: `length` bytes. */
+void xs_spans_say(struct xs_track *track, const struct xs_args_record *record, uint32_t length);
 /* What the track alone knows of open spans is found through its process from here on. */
 void xs_spans_release(struct xs_track *track);
 /* All has been read that was written up to process->pass_tick. */
