@@ -150,10 +150,19 @@ def test_spans_of_a_pool(xstrace, options):
     for seed in random.sample(range(10000), 3):
         run = xstrace(f"{ITT} {options}", "itt_pool", [seed, 8, 3000])
         count = int(re.search(r"spans: (\d+)", run.out)[1])
-        numbers = {int(s.name.split()[-1]): s.args for s in run.trace.slices}
-        assert len(numbers) == len(run.trace.slices) == count > 500
-        wrong = {n: a for n, a in numbers.items() if a != {"seen": [n]} | ({"begun": [n]} if n % 2 else {})}
+        spans = {int(s.name.split()[-1]): s for s in run.trace.slices if s.name.startswith("pool::span")}
+        assert len(spans) == len(run.trace.slices) / 2 == count > 500
+        wrong = {n: s.args for n, s in spans.items() if s.args != {"seen": [n]} | ({"begun": [n]} if n % 2 else {})}
         assert not wrong, (seed, len(wrong), next(iter(wrong.items())))
+        children = {(s.track, s.start): int(s.name.split()[-1]) for s in run.trace.slices if s.name.startswith("pool::child")}
+        arrows = collections.defaultdict(dict)
+        for event in run.trace.events:
+            if event["ph"] in "sf" and event["name"] == "parent":
+                arrows[event["id"]][event["ph"]] = (event["pid"], event["tid"]), event["ts"]
+        assert len(arrows) == count
+        for arrow in arrows.values():
+            number, (track, ts) = children[arrow["f"]], arrow["s"]
+            assert spans[number].track == track and spans[number].start <= ts <= spans[number].end, (seed, number)
         assert "unmatched_ends" not in run.trace.other and run.trace.other["lost"] == 0
 
 

@@ -2,8 +2,9 @@
  * Threads that begin, describe and end each other's overlapped tasks and regions:
  *	itt_pool SEED THREADS STEPS
  * Each span has a name of its own, "span <n>", and its number as the value of "begun" (said by the
- * thread that began it, of every second one) and of "seen" (by the one that ends it). Half of the
- * ids come again and again. Says how many spans there were.
+ * thread that began it, of every second one) and of "seen" (by the one that ends it). Before it
+ *ends it becomes the parent of a task "child <n>". Half of the ids come again and again. Says how
+ *many spans there were.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -54,7 +55,12 @@ static void begin(struct one *one, unsigned dice)
 
 static void end(struct one *one)
 {
+	char name[32];
+
 	describe(one, seen);
+	(void)snprintf(name, sizeof(name), "child %lu", one->number);
+	__itt_task_begin(domain, __itt_null, one->id, __itt_string_handle_create(name));
+	__itt_task_end(domain);
 	if (one->region)
 		__itt_region_end(domain, one->id);
 	else

@@ -136,14 +136,8 @@ void xs_extra_move_args(struct xs_process *process, struct xs_open *task, struct
 	extra->length += args->length;
 }
 
-void xs_extra_set_ids(struct xs_process *process, struct xs_open *task,
-		      const struct xs_task_record *record)
+void xs_extra_set_id(struct xs_process *process, struct xs_open *task, const struct xs_id *id)
 {
-	struct xs_id self;
-
-	if (!xs_id_is_null(&record->id) && xs_extra_of(process, task))
-		task->extra->id = record->id;
-	if (!xs_id_is_null(&record->parent) && process->open_count &&
-	    xs_extra_self(process, task, &self))
-		XS_TELL_SINKS(process, flow, process, "parent", &record->parent, &self);
+	if (!xs_id_is_null(id) && xs_extra_of(process, task))
+		task->extra->id = *id;
 }

@@ -64,6 +64,11 @@ static inline struct xs_id xs_id_of_self(uint64_t self)
 	return (struct xs_id){ { UINT64_MAX, self, UINT64_MAX } };
 }
 
+static inline bool xs_id_is_self(const struct xs_id *id)
+{
+	return id->word[0] == UINT64_MAX && id->word[2] == UINT64_MAX;
+}
+
 /* The size of one value of an argument, in bytes; 0: no such type. */
 static inline size_t xs_value_size(uint8_t type)
 {
@@ -108,9 +113,8 @@ void xs_extra_add_args(struct xs_process *process, struct xs_open *task,
 		       const struct xs_args_record *record, uint32_t length);
 /* Those of `from` go behind those of the task. */
 void xs_extra_move_args(struct xs_process *process, struct xs_open *task, struct xs_open *from);
-/* What the record says of the task's own id and its parent's. */
-void xs_extra_set_ids(struct xs_process *process, struct xs_open *task,
-		      const struct xs_task_record *record);
+/* The task's own id. */
+void xs_extra_set_id(struct xs_process *process, struct xs_open *task, const struct xs_id *id);
 /* The process has ended, and no task has any. */
 void xs_extras_free(struct xs_process *process);
 

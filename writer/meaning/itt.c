@@ -30,19 +30,6 @@ void xs_itt_end(struct xs_track *track, struct xs_open *task, uint64_t end, bool
 
 /* ---- metadata, instants, relations ---- */
 
-/* The thread's innermost open task, of a domain if that is given; or the one with an id. */
-static struct xs_open *find_open(struct xs_track *track, uint32_t scope, const struct xs_id *id)
-{
-	for (uint32_t i = track->depth; i > xs_track_lowest(track); i--) {
-		struct xs_open *task = &track->open[i - 1];
-
-		if (xs_id_is_null(id) ? !scope || task->name.scope == scope
-				      : task->extra && !memcmp(&task->extra->id, id, sizeof(*id)))
-			return task;
-	}
-	return NULL;
-}
-
 /* An instant, or arguments of nothing that is open. */
 static void read_instant(struct xs_track *track, const struct xs_args_record *record,
 			 uint32_t length)
@@ -63,7 +50,7 @@ static void read_instant(struct xs_track *track, const struct xs_args_record *re
 
 	if (!process->open_count)
 		return;
-	task = mark.id ? find_open(track, 0, &(struct xs_id){ 0 }) : NULL;
+	task = mark.id ? xs_track_open_task(track, 0, &(struct xs_id){ 0 }) : NULL;
 	if (task && xs_extra_self(process, task, &within))
 		mark.within = &within;
 	(void)xs_own_time_begin(track, &record->event, &loose, loose.start);
@@ -79,7 +66,8 @@ static void read_args(struct xs_track *track, const struct xs_args_record *recor
 {
 	uint32_t length = record->length < room ? record->length : room;
 	bool of_task = record->event.kind == XS_ARGS;
-	struct xs_open *task = of_task ? find_open(track, record->event.name, &record->id) : NULL;
+	struct xs_open *task = of_task ? xs_track_open_task(track, record->event.name, &record->id)
+				       : NULL;
 
 	if (task)
 		xs_extra_add_args(track->process, task, record, length);
@@ -112,16 +100,14 @@ static void read_relation(struct xs_track *track, const struct xs_task_record *r
 	if (xs_id_is_null(&record->parent) || !process->open_count)
 		return;
 	if (xs_id_is_null(&head)) {
-		task = find_open(track, record->event.name, &head);
+		task = xs_track_open_task(track, record->event.name, &head);
 		if (!task || !xs_extra_self(process, task, &head))
 			return;
 	}
 	if (relations[relation].from_tail)
-		XS_TELL_SINKS(process, flow, process, relations[relation].name, &record->parent,
-			      &head);
+		xs_spans_relate(track, record, relations[relation].name, &record->parent, &head);
 	else
-		XS_TELL_SINKS(process, flow, process, relations[relation].name, &head,
-			      &record->parent);
+		xs_spans_relate(track, record, relations[relation].name, &head, &record->parent);
 }
 
 /* ---- the rest ---- */
@@ -139,7 +125,8 @@ static void read_task(struct xs_track *track, const struct xs_task_record *recor
 		xs_counted_begins(track, &record->event, task);
 	if (task->start != ns)
 		track->last_ns = last; /* it is not on the thread's own track */
-	xs_extra_set_ids(track->process, task, record);
+	xs_spans_parent(track, task, record);
+	xs_extra_set_id(track->process, task, &record->id);
 	if (displaced)
 		xs_track_displace(track, task);
 }

@@ -14,6 +14,7 @@
 #include "own_clock.h"
 #include "pauses.h"
 #include "sink.h"
+#include "tasks.h"
 #include "tree.h"
 
 #define KEYED_MAX 65536u
@@ -38,8 +39,11 @@ struct keyed {
 	struct xs_timed timed;
 	uint32_t by;	     /* the thread whose ring it was in */
 	struct xs_open task; /* of an end: start is its time */
-	bool says;     /* no half: arguments for the span with the key's id, whatever its kind */
-	uint64_t tick; /* of these */
+	/* no half: arguments for the span with the key's id, whatever its kind; or an arrow */
+	bool says;
+	uint64_t tick;	      /* of these */
+	const char *relation; /* the arrow's name; NULL: there is none */
+	struct xs_id from, to;
 };
 
 struct xs_keyed {
@@ -333,7 +337,8 @@ void xs_spans_read(struct xs_track *track, const struct xs_task_record *record, 
 	if (!half->key.is_end) {
 		half->task.name = xs_name_of(process, record->event.name);
 		half->key.scope = half->task.name.scope;
-		xs_extra_set_ids(process, &half->task, record);
+		xs_spans_parent(track, &half->task, record);
+		xs_extra_set_id(process, &half->task, &record->id);
 	}
 	if (half->key.tid)
 		add_half(process, half);
@@ -395,26 +400,61 @@ static struct keyed *open_at(const struct xs_keyed *keyed, struct key key, uint3
 	return begin && begin->by != by && begin->timed.tick > tick ? begin : NULL;
 }
 
-/* They go to the span, or are an instant of their own. An id may be that of spans of two kinds. */
-static void say(struct xs_process *process, struct keyed *said)
+/* The latest begin with the key before `ns`, whose end may be there already. */
+static struct keyed *begun(const struct xs_keyed *keyed, const struct key *key)
+{
+	struct keyed *found = partner(&keyed->waiting, key, 0);
+
+	return found ? found : partner(&keyed->tree, key, 0);
+}
+
+/*
+ * The span that an id means. It may be that of spans of two kinds. NULL: none is open. An arrow
+ * may lead from one that has just ended, too.
+ */
+static struct keyed *meant(struct xs_process *process, const struct keyed *said,
+			   const struct xs_id *id)
 {
 	uint64_t ns = said->key.start, age = UINT64_MAX;
 	struct keyed *found = NULL;
 
 	for (uint8_t span = 0; span < XS_SPAN_COUNT; span++) {
-		struct key key = said->key;
-		struct keyed *open;
+		struct key key = {
+			.is_end = true, .span = span, .scope = said->key.scope, .id = *id
+		};
+		struct keyed *open = open_at(process->keyed, key, said->by, said->tick, ns);
 
-		key.is_end = true;
-		key.span = span;
-		open = open_at(process->keyed, key, said->by, said->tick, ns);
+		key.start = ns;
+		if (!open && said->relation)
+			open = begun(process->keyed, &key);
 		/* one that seems to begin only now: rather none */
 		if (open && (!found || ns - open->key.start < age)) {
 			found = open;
 			age = ns - open->key.start;
 		}
 	}
-	if (found) {
+	return found;
+}
+
+/* Of one that is open the id that no other has. */
+static void make_sure(struct xs_process *process, const struct keyed *said, struct xs_id *id)
+{
+	struct keyed *found = xs_id_is_self(id) ? NULL : meant(process, said, id);
+
+	if (found)
+		(void)xs_extra_self(process, &found->task, id);
+}
+
+/* Arguments go to the span, or are an instant of their own. */
+static void say(struct xs_process *process, struct keyed *said)
+{
+	struct keyed *found = said->relation ? NULL : meant(process, said, &said->key.id);
+
+	if (said->relation) {
+		make_sure(process, said, &said->from);
+		make_sure(process, said, &said->to);
+		XS_TELL_SINKS(process, flow, process, said->relation, &said->from, &said->to);
+	} else if (found) {
 		xs_extra_move_args(process, &found->task, &said->task);
 	} else if (process->open_count) {
 		const struct xs_mark mark = { .tid = said->by,
@@ -429,31 +469,81 @@ static void say(struct xs_process *process, struct keyed *said)
 	drop_half(process, said);
 }
 
-/*
- * They wait as begins and ends do, but not as long: what seems to have come just before, and came
- * behind, is still to be seen then.
- */
-void xs_spans_say(struct xs_track *track, const struct xs_args_record *record, uint32_t length)
+static struct keyed *new_said(struct xs_track *track, const struct xs_event *event, uint32_t scope)
 {
-	struct xs_process *process = track->process;
-	uint64_t ns = xs_process_ns(process, record->event.tick);
-	uint64_t slack = xs_timeline_ticks(&process->run->clock, XS_HANDED_NS);
-	struct keyed *said = new_half(process);
+	struct keyed *said = new_half(track->process);
 
 	if (!said)
-		return;
+		return NULL;
 	said->says = true;
 	said->by = track->tid;
-	said->key.scope = record->event.name;
-	said->key.id = record->id;
-	said->key.start = ns;
-	said->tick = record->event.tick;
-	said->task.start = xs_own_time_begin(track, &record->event, &said->task, ns);
-	xs_extra_add_args(process, &said->task, record, length);
+	said->tick = event->tick;
+	said->key.scope = scope;
+	said->key.start = xs_process_ns(track->process, event->tick);
+	return said;
+}
+
+/*
+ * What is said waits as begins and ends do, but not as long: what seems to have come just before,
+ * and came behind, is still to be seen then.
+ */
+static void say_in_time(struct xs_process *process, struct keyed *said)
+{
+	uint64_t slack = xs_timeline_ticks(&process->run->clock, XS_HANDED_NS);
+
 	said->timed.tick = said->tick - (said->tick < slack ? said->tick : slack);
 	if (is_alone(process, said->tick) ||
 	    !xs_in_time_add(&process->keyed->in_time, &said->timed, settle_one, process))
 		say(process, said);
+}
+
+void xs_spans_say(struct xs_track *track, const struct xs_args_record *record, uint32_t length)
+{
+	struct keyed *said = new_said(track, &record->event, record->event.name);
+
+	if (!said)
+		return;
+	said->key.id = record->id;
+	said->task.start = xs_own_time_begin(track, &record->event, &said->task, said->key.start);
+	xs_extra_add_args(track->process, &said->task, record, length);
+	say_in_time(track->process, said);
+}
+
+static void relate(struct xs_track *track, const struct xs_event *event, uint32_t scope,
+		   const char *name, const struct xs_id *from, const struct xs_id *to)
+{
+	struct keyed *said = new_said(track, event, scope);
+
+	if (!said)
+		return;
+	said->relation = name;
+	said->from = *from;
+	said->to = *to;
+	for (int i = 0; i < 2; i++) {
+		struct xs_id *id = i ? &said->to : &said->from;
+		struct xs_open *task = xs_id_is_self(id) ? NULL : xs_track_open_task(track, 0, id);
+
+		if (task)
+			(void)xs_extra_self(track->process, task, id);
+	}
+	say_in_time(track->process, said);
+}
+
+void xs_spans_relate(struct xs_track *track, const struct xs_task_record *record, const char *name,
+		     const struct xs_id *from, const struct xs_id *to)
+{
+	relate(track, &record->event, record->event.name, name, from, to);
+}
+
+void xs_spans_parent(struct xs_track *track, struct xs_open *task,
+		     const struct xs_task_record *record)
+{
+	struct xs_process *process = track->process;
+	struct xs_id self;
+
+	if (!xs_id_is_null(&record->parent) && process->open_count &&
+	    xs_extra_self(process, task, &self))
+		relate(track, &record->event, task->name.scope, "parent", &record->parent, &self);
 }
 
 void xs_spans_finish(struct xs_process *process, uint64_t end)

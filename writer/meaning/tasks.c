@@ -38,3 +38,15 @@ void xs_track_take(struct xs_track *track, uint32_t at)
 		(track->depth - at - 1) * sizeof(track->open[at]));
 	track->depth--;
 }
+
+struct xs_open *xs_track_open_task(struct xs_track *track, uint32_t scope, const struct xs_id *id)
+{
+	for (uint32_t i = track->depth; i > xs_track_lowest(track); i--) {
+		struct xs_open *task = &track->open[i - 1];
+
+		if (xs_id_is_null(id) ? !scope || task->name.scope == scope
+				      : task->extra && !memcmp(&task->extra->id, id, sizeof(*id)))
+			return task;
+	}
+	return NULL;
+}

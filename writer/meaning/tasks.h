@@ -55,4 +55,7 @@ static inline bool xs_track_ends_unseen(struct xs_track *track)
 /* Takes the open task number `at` out of the stack. */
 void xs_track_take(struct xs_track *track, uint32_t at);
 
+/* The thread's innermost open task, of a domain if that is given; or the one with an id. */
+struct xs_open *xs_track_open_task(struct xs_track *track, uint32_t scope, const struct xs_id *id);
+
 #endif
