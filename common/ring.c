@@ -363,14 +363,14 @@ void *xs_ring_enter_step(struct xs_producer *p, struct xs_doorbell *bell, uint32
 	bool due = p->lost_ends || p->thread_due;
 	uint32_t needed = size + (due ? 64 : 0);
 
-	if (p->skip && (role == XS_ROLE_BEGIN || role == XS_ROLE_END)) {
-		p->skip += role == XS_ROLE_BEGIN ? 1 : -1u;
+	if (p->skip && role != XS_ROLE_OTHER && role != XS_ROLE_THREAD) {
+		p->skip += role == XS_ROLE_BEGIN ? 1 : role == XS_ROLE_END ? -1u : 0;
 		return lose(p);
 	}
 	if (head + needed <= stop) {
 		bool plenty = !guarded || room(p, stop);
 
-		if (!plenty && (role == XS_ROLE_OTHER || role == XS_ROLE_BEGIN) &&
+		if (!plenty && role != XS_ROLE_END && role != XS_ROLE_THREAD &&
 		    head + needed > stop - step / 4)
 			return no_room(p, role);
 		if (!prepare(p, head + needed))

@@ -42,6 +42,7 @@ enum xs_ring_state { XS_RING_FREE, XS_RING_LIVE, XS_RING_IDLE };
  */
 enum xs_role {
 	XS_ROLE_OTHER,
+	XS_ROLE_WITHIN, /* says something of the innermost task, and is lost with it */
 	XS_ROLE_BEGIN,
 	XS_ROLE_END,
 	/* whose records follow: if it finds no room, it is written as soon as there is some */

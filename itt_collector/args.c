@@ -20,8 +20,10 @@ static size_t size_of(uint32_t type)
 bool itt_args_begin_in(uintptr_t mark, struct itt_args *args, uint8_t kind, uint8_t flags,
 		       uint32_t name, struct xs_id id)
 {
+	bool within = kind == XS_ARGS && itt_is_null(id);
+
 	args->record = xs_record_begin_in(mark, XS_RECORD_MAX, kind, XS_SOURCE_ITT, flags, name,
-					  XS_ROLE_OTHER);
+					  within ? XS_ROLE_WITHIN : XS_ROLE_OTHER);
 	args->length = 0;
 	if (!args->record)
 		return false;

@@ -450,7 +450,8 @@ static void relate(const __itt_domain *domain, struct xs_id head, int relation, 
 {
 	if (itt_enabled(domain) && relation > 0 && relation < XS_RELATION_COUNT && xs_recording())
 		itt_keyed(XS_RELATION, (uint8_t)relation, itt_domain_id((__itt_domain *)domain),
-			  head, itt_id(tail), 0, XS_ROLE_OTHER);
+			  head, itt_id(tail), 0,
+			  itt_is_null(head) ? XS_ROLE_WITHIN : XS_ROLE_OTHER);
 }
 
 EXPORT void __itt_relation_add(const __itt_domain *domain, __itt_id head, int relation,

@@ -172,6 +172,14 @@ def test_plugins_with_an_ittnotify_of_their_own(xstrace):
     run.check_expected()
 
 
+def test_what_is_said_of_a_task_is_lost_with_it(xstrace):
+    run = xstrace(f"{ITT} --ring-size 64K --backlog 0 --on-full drop", "itt_crowded", [300000])
+    assert run.trace.other["lost"] > 0
+    (outer,) = [task for task in run.trace.tasks if task.name == "crowded::outer"]
+    assert "value" not in outer.args
+    assert all(len(task.args.get("value", [0])) == 1 for task in run.trace.tasks)
+
+
 def test_new_names_of_many_threads(xstrace):
     """None waits for another one."""
     threads, names = 8, 5000

@@ -11,8 +11,8 @@
 
 bool sycl_args_begin_in(uintptr_t mark, struct sycl_args *args, uint8_t kind, uint32_t name)
 {
-	args->record =
-		xs_record_begin_in(mark, XS_RECORD_MAX, kind, XS_SOURCE_UR, 0, name, XS_ROLE_OTHER);
+	args->record = xs_record_begin_in(mark, XS_RECORD_MAX, kind, XS_SOURCE_UR, 0, name,
+					  kind == XS_ARGS ? XS_ROLE_WITHIN : XS_ROLE_OTHER);
 	args->length = 0;
 	if (!args->record)
 		return false;

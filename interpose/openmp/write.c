@@ -43,7 +43,7 @@ void omp_number(const char *key, uint64_t value, uint64_t tick)
 	enum { ARGS = sizeof(struct xs_arg) + 8, SIZE = sizeof(struct xs_args_record) + ARGS };
 	uint32_t key_id = xs_name(key, 0);
 	struct xs_args_record *record =
-		xs_record_begin(SIZE, XS_ARGS, XS_SOURCE_NONE, 0, omp_domain(), XS_ROLE_OTHER);
+		xs_record_begin(SIZE, XS_ARGS, XS_SOURCE_NONE, 0, omp_domain(), XS_ROLE_WITHIN);
 	struct xs_arg *arg;
 
 	if (!record)
