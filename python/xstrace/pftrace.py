@@ -11,7 +11,6 @@ another type. What is remembered of a file has a bound (MOST), as nesting has.
 
 from __future__ import annotations
 
-import math
 import struct
 
 from .source import OpenTrace, TraceError
@@ -20,6 +19,7 @@ PHASES = {1: "B", 2: "E", 3: "i", 4: "C"}
 OWN_CLOCK = 64
 OWN = frozenset(("xstrace::trace", "xstrace::process", "xstrace::end"))
 NO_TEXT = ""
+FINITE = 1e300
 DEVICE_TIMES = frozenset(("queued", "submit"))
 LONGEST_PACKET = 1 << 26
 DEPTH = 256  # of arguments in each other, as in JSON
@@ -328,7 +328,7 @@ class PerfettoTrace(OpenTrace):
             event["tid"] = place[1]
         if event.get("cat") == "gpu_op":
             for key in DEVICE_TIMES & args.keys():
-                if type(args[key]) in (int, float) and math.isfinite(args[key]):
+                if type(args[key]) in (int, float) and abs(args[key]) < FINITE:  # times 1000, too
                     args[key] = round(args[key] * 1000)
         if args:
             event["args"] = args

@@ -60,7 +60,7 @@ FROM between_short g GROUP BY g.process_id""",
         "The host waits before it launches the next work",
         Limits(10, 0.02),
         """SELECT process_id, count(*) AS n, sum(feeding)::BIGINT AS cost, arg_max(ts, (feeding, -ts)) AS ts, arg_max(te - ts, (feeding, -ts)) AS dur,
-  any_value(track_id) AS track_id, mode(waited_in) AS call
+  any_value(track_id) AS track_id, mode(waited_in ORDER BY waited_in) AS call
 FROM idle JOIN leads USING (process_id) WHERE waited_in IS NOT NULL GROUP BY process_id""",
         "{n:n} times the device ran out of work while the host waited in {call}, then idled until the host had returned and launched more.",
         "Enqueue the next work before waiting for the last: wait once for a batch, or use events and queue dependencies in place of {call}.",
@@ -73,7 +73,7 @@ FROM idle JOIN leads USING (process_id) WHERE waited_in IS NOT NULL GROUP BY pro
   SELECT DISTINCT c.slice_id, c.process_id, c.track_id, c.name, c.ts, c.dur
   FROM flows f JOIN slices c ON c.slice_id = f.from_slice JOIN slices d ON d.slice_id = f.to_slice
   WHERE d.kind = 'copy' AND c.kind = 'call' AND c.ts + c.dur >= d.ts + d.dur)
-SELECT process_id, count(*) AS n, sum(dur)::BIGINT AS cost, arg_max(ts, (dur, -ts)) AS ts, max(dur) AS dur, arg_max(track_id, (dur, -ts)) AS track_id, mode(name) AS call
+SELECT process_id, count(*) AS n, sum(dur)::BIGINT AS cost, arg_max(ts, (dur, -ts)) AS ts, max(dur) AS dur, arg_max(track_id, (dur, -ts)) AS track_id, mode(name ORDER BY name) AS call
 FROM waited_for GROUP BY process_id""",
         "{n:n} copies were over when the call that enqueued them ({call}) returned: the host thread did nothing else meanwhile.",
         "Copy asynchronously from pinned (page-locked, USM host) memory, on a queue of its own, and wait only where the data is needed.",
@@ -102,7 +102,7 @@ FROM host_calls h JOIN firsts f USING (process_id) WHERE class = 'build' AND ts 
         "Device memory is allocated or freed during the run",
         Limits(10, 0.01),
         """SELECT h.process_id, count(*) AS n, sum(te - ts)::BIGINT AS cost, arg_max(ts, (te - ts, -ts)) AS ts, max(te - ts) AS dur, arg_max(track_id, (te - ts, -ts)) AS track_id,
-  mode(h.name) AS call
+  mode(h.name ORDER BY h.name) AS call
 FROM host_calls h JOIN firsts f USING (process_id) WHERE class = 'alloc' AND ts > f.kernel GROUP BY h.process_id""",
         "{n:n} calls such as {call} came after the first kernel. Many runtimes wait for the device in them.",
         "Allocate once and use the memory again, or use a pool (cudaMallocAsync, a caching allocator).",
@@ -143,7 +143,7 @@ FROM idle JOIN leads USING (process_id) WHERE mpi > 0 GROUP BY process_id""",
         "polling",
         "A thread asks again and again whether something is ready",
         Limits(1000, 0.02),
-        r"""SELECT process_id, count(*) AS n, sum(te - ts)::BIGINT AS cost, min(ts) AS ts, max(te) - min(ts) AS dur, mode(track_id) AS track_id, mode(name) AS call
+        r"""SELECT process_id, count(*) AS n, sum(te - ts)::BIGINT AS cost, min(ts) AS ts, max(te) - min(ts) AS dur, mode(track_id ORDER BY track_id) AS track_id, mode(name ORDER BY name) AS call
 FROM host_calls WHERE class = 'poll' OR regexp_full_match(name, 'MPI_I?(Test|Probe)\w*|MPI_Request_get_status\w*') GROUP BY process_id""",
         "{n:n} calls of {call} and its like asked whether something was ready.",
         "Wait in one blocking call, or do work between two questions.",
@@ -153,7 +153,7 @@ FROM host_calls WHERE class = 'poll' OR regexp_full_match(name, 'MPI_I?(Test|Pro
         "Calls that failed",
         Limits(10, 0),
         """SELECT s.process_id, count(*) AS n, sum(s.dur)::BIGINT AS cost, min(s.ts) AS ts, arg_min(s.dur, s.ts) AS dur, arg_min(s.track_id, s.ts) AS track_id,
-  mode(s.name) AS call, arg_min(a.value, s.ts) AS result
+  mode(s.name ORDER BY s.name) AS call, arg_min(a.value, s.ts) AS result
 FROM args a JOIN slices s USING (slice_id) WHERE a.key = 'result' AND s.kind = 'call' GROUP BY s.process_id""",
         "{n:n} calls returned an error, most of them {call}; the first one returned {result}.",
         "Look at the first one: a program that goes on after an error often takes a slower way.",
