@@ -25,7 +25,7 @@
 #define PERIOD_NS 100000000u
 #define QUIET	  10u
 #define FLUSH_NS  2000000000u
-#define PATIENCE  20000u /* pauses; somewhat more than a second */
+#define PATIENCE  10000u /* pauses; somewhat more than a second */
 
 static _Atomic uint32_t asked, flushed; /* futexes: the newest flush that is wanted, and done */
 static atomic_bool working;		/* there is the thread */

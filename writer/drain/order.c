@@ -160,19 +160,22 @@ uint64_t xs_tracks_catch_up(struct xs_process *process, bool all)
 
 /* ---- both ---- */
 
-bool xs_tracks_are_read(const struct xs_process *process)
+uint64_t xs_tracks_read_until(const struct xs_process *process)
 {
+	uint64_t until = process->pass_tick;
 	struct xs_record record;
 
 	record.event.tick = 0;
 	for (uint32_t i = 0; i < process->track_count; i++) {
 		const struct xs_track *track = process->tracks[i];
 
+		if (track->pos == track->head)
+			continue;
 		/* what is behind a record was written later */
-		if (track->pos != track->head &&
-		    (!xs_record_at(&record, track, track->pos, track->head, sizeof(record.event)) ||
-		     record.event.tick <= process->pass_tick))
-			return false;
+		if (!xs_record_at(&record, track, track->pos, track->head, sizeof(record.event)))
+			return 0;
+		if (record.event.tick <= until)
+			until = record.event.tick ? record.event.tick - 1 : 0;
 	}
-	return true;
+	return until;
 }

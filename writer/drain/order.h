@@ -13,7 +13,7 @@
 uint64_t xs_tracks_read_in_order(struct xs_process *process, bool all);
 /* The same for a process with a backlog (xs_process_is_behind()); all: to the very end. */
 uint64_t xs_tracks_catch_up(struct xs_process *process, bool all);
-/* Has all been read that was written by process->pass_tick? */
-bool xs_tracks_are_read(const struct xs_process *process);
+/* Up to which tick all has been read; process->pass_tick at most. */
+uint64_t xs_tracks_read_until(const struct xs_process *process);
 
 #endif

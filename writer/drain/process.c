@@ -105,36 +105,37 @@ static void look_for_cuts(struct xs_process *process)
 }
 
 /*
- * What is read now may belong to what was written before. If the newest records alone are wanted,
- * they are read at the end, which needs no order.
+ * CUPTI's buffers are not read before the calls that their records belong to. Where these wait for
+ * something else (-c: for a call's end; or for the end of the process) they may, for CUPTI has no
+ * more than so many.
  */
-static bool is_in_time(const struct xs_process *process, bool all)
+static bool may_read_cuda(const struct xs_process *process, uint64_t looked_at)
 {
-	return all || process->run->options->on_full == XS_FULL_OVERWRITE ||
-	       (!xs_process_is_behind(process) && xs_tracks_are_read(process));
+	return !xs_process_is_behind(process) &&
+	       (process->log_calls || process->run->options->on_full == XS_FULL_OVERWRITE ||
+		process->pass_tick == looked_at);
 }
 
 uint64_t xs_process_read(struct xs_process *process, bool all)
 {
-	uint64_t read;
-	bool in_time;
+	uint64_t read, now;
 
 	xs_title_look(process);
-	process->pass_tick = xs_tick(process->run->use_tsc);
+	process->pass_tick = now = xs_tick(process->run->use_tsc);
 	/* first: the calls that a full buffer's records belong to are in the rings that are there
 	 * now */
 	xs_cuda_look(process);
 	xs_process_find_tracks(process);
 	read = read_tracks(process, all);
-	in_time = is_in_time(process, all);
-	if (in_time) {
+	process->pass_tick = xs_tracks_read_until(process);
+	if (all || !xs_process_is_behind(process)) {
 		xs_spans_pass(process);
 		xs_requests_pass(process);
 	}
 	if (process->awaits_event && xs_cuda_is_there(process))
 		process->awaits_event = !xs_sinks_open(process, true);
 	/* not before the calls that its buffers' records belong to */
-	if (in_time)
+	if (all || may_read_cuda(process, now))
 		read += xs_cuda_read(process, all);
 	if (xs_faults() != process->faults && !process->cut)
 		look_for_cuts(process);
