@@ -465,13 +465,23 @@ def test_too_little_memory_is_said(name, tmp_path):
         resource.setrlimit(resource.RLIMIT_AS, (size, size))
 
     said = []
-    for size in range(40, 400, 45):
+    for size in (40, 72, 85, 130, 175, 220, 265, 310, 355, 400):
         done = subprocess.run(
             words, cwd=tmp_path, capture_output=True, text=True, timeout=60, preexec_fn=functools.partial(begin, size << 20)
         )
         said.append(done.stderr)
-        assert "a fault of this program" not in done.stderr, done.stderr
+        assert "a fault of this program" not in done.stderr and "MemoryError" not in done.stderr, done.stderr
     assert any("memory" in text for text in said)
+
+
+def test_a_library_that_has_no_memory_for_its_exception(tmp_path):
+    """Then CPython makes a SystemError of it."""
+    (tmp_path / "in.json").write_text(TRACE)
+    (tmp_path / "numpy.py").write_text("raise SystemError('error return without exception set')\n")
+    env = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    words = python("xstrace-path", "in.json")
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=60, env=env)
+    assert done.returncode == 2 and done.stderr == "xstrace-path: out of memory (or a limit forbids more threads)\n"
 
 
 def test_a_text_that_is_no_report(tmp_path):

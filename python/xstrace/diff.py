@@ -15,7 +15,7 @@ from .diff_rows import compare
 from .diff_rules import Misuse, judge, parse
 from .diff_stats import holm
 from .many import shown
-from .running import command, spare, written
+from .running import command, is_lack_of_memory, spare, written
 from .source import ZSTD_WINDOW, TraceError
 from .workers import Unavailable, workers
 
@@ -67,6 +67,8 @@ def _read(places, cache=True, memory_limit=1 << 30, zstd_window=ZSTD_WINDOW, sch
         calls = [(path, in_blocks, cache, each, zstd_window) for found in paths for path in found]
         results, errors = {}, {}
         for path, result, error in shown(pool.each(diff_read.read_trace, calls), len(calls)):
+            if error and is_lack_of_memory(error):
+                raise NoTables(f"{path}: out of memory")
             if error and not isinstance(error, (TraceError, OSError)):
                 raise NoTables(f"{path}: {type(error).__name__}: {error}")
             if error and path in places:

@@ -125,7 +125,7 @@ def main(argv=None):
                     draw(tables.paths, options.output, graph, found, tables)
     except BrokenPipeError:
         raise
-    except (TraceError, Unavailable, OSError, MemoryError) as error:
+    except (TraceError, Unavailable, OSError) as error:
         print(f"xstrace-path: {said(_reason(error, options.output))}", file=sys.stderr)
         return 2
     from .path_report import show
@@ -141,7 +141,7 @@ def main(argv=None):
 
 def _reason(error, output):
     if not isinstance(error, OSError):
-        return str(error) or type(error).__name__
+        return str(error)
     return f"{error.filename or output}: {error.strerror or error}"
 
 

@@ -28,7 +28,14 @@ import time
 
 LEVELS = 4  # from <environment>/lib/python3.11/site-packages/xstrace up to the environment
 UNFINISHED = ".xstrace-"  # how files begin that are still being written
-NO_MEMORY = ("start new thread", "failed to map segment", "Cannot allocate memory")  # what other exceptions say then
+# what other exceptions say then; the last two are CPython's SystemError: a library's C code had no memory for the exception
+NO_MEMORY = (
+    "start new thread",
+    "failed to map segment",
+    "Cannot allocate memory",
+    "without exception set",
+    "without setting an exception",
+)
 PATIENCE_S = 2  # for what is put away; a further signal then ends all
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _loading = []  # a list for each library that is being loaded: the signals that wait until it is there
