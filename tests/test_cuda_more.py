@@ -29,9 +29,11 @@ def test_compilation_at_run_time(xstrace, tmp_path):
     compiled = [one for one in run.trace.host if one.name == "PTX to CUBIN"]
     loads = [one for one in run.trace.calls if one.name == "cuModuleLoadData"]
     assert len(compiled) == len(loads) == 4
+    # calls have the counter's time, which may differ by 100 ns from one processor to the other; CUPTI has the kernel's
+    apart = run.trace.other["clock_error_ns"] + 200
     for one, load in zip(compiled, loads, strict=True):
         assert rows[one.track] == "CUDA just-in-time compilation"
-        assert load.start - 1 <= one.start and one.end <= load.end + 1  # us: calls have the counter's time, CUPTI the kernel's
+        assert load.start - apart <= one.start and one.end <= load.end + apart
 
 
 def test_memory_pools(xstrace, tmp_path):
