@@ -21,6 +21,7 @@
 #include "shm.h"
 #include "sink.h"
 #include "sinks_open.h"
+#include "task_record.h"
 #include "text.h"
 #include "title.h"
 

@@ -13,6 +13,7 @@
 #include "activity.h"
 #include "activity_layout.h"
 #include "cuda_activity.h"
+#include "device_record.h"
 #include "rundir.h"
 
 #define PID	    4000000 /* nobody's */

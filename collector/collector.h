@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "clock.h"
+#include "device_record.h"
 #include "options.h"
 #include "pause.h"
 #include "ring.h"

@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "device_record.h"
 #include "self.h"
 #include "strtab.h"
 

@@ -1,6 +1,7 @@
 #include "task_counters.h"
 
 #include "self.h"
+#include "task_record.h"
 
 static void put(struct xs_cpu_record *record, uint32_t size, const struct xs_counts *counts,
 		uint32_t wanted, uint64_t tick)

@@ -12,7 +12,7 @@
 #define XS_TASK_COUNTERS_H
 
 #include "collector.h"
-#include "record.h"
+#include "task_record.h"
 
 /* Do tasks of this process, which has joined, have such counts? */
 static inline bool xs_counting(void)

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "record.h"
+#include "task_record.h"
 
 /* The value's bits, and its enum xs_value_type. */
 static inline uint64_t xs_level_zero_value(const zet_typed_value_t *value, uint8_t *ret_type)

@@ -4,7 +4,7 @@
 #include "probes.h"
 
 #include "itt.h"
-#include "record.h"
+#include "task_record.h"
 
 void __itt_frame_begin_v3(const __itt_domain *domain, __itt_id *id);
 void __itt_frame_end_v3(const __itt_domain *domain, __itt_id *id);

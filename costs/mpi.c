@@ -4,6 +4,7 @@
  */
 #include "probes.h"
 
+#include "mpi_record.h"
 #include "mpi_wrap.h"
 
 #define WORDS 4u

@@ -8,9 +8,9 @@
 #include "devices.h"
 
 #ifdef XS_HAVE_LEVEL_ZERO
+#include "device_record.h"
 #include "level_zero.h"
 #include "metric_groups.h"
-#include "record.h"
 
 #define MAX XS_LEVEL_ZERO_MAX
 

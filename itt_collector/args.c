@@ -2,6 +2,7 @@
  * Records that carry arguments, and records with ids.
  */
 #include "itt.h"
+#include "task_record.h"
 
 #include <string.h>
 

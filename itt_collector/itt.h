@@ -12,6 +12,7 @@
 
 #include "collector.h"
 #include "itt_abi.h"
+#include "task_record.h"
 
 #define EXPORT __attribute__((visibility("default")))
 /*

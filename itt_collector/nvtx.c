@@ -11,6 +11,7 @@
 
 #include "nvtx.h"
 #include "shm.h"
+#include "task_record.h"
 
 /* tasks.c, values.c, threads.c */
 void __itt_task_begin_overlapped(const __itt_domain *domain, __itt_id task, __itt_id parent,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "nvtx.h"
+#include "task_record.h"
 
 /* values.c */
 void *__itt_counter_create_v3(const __itt_domain *domain, const char *name, int type);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "jit.h"
+#include "task_record.h"
 
 static const struct xs_id null_id;
 

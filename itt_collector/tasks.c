@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "strtab.h"
+#include "task_record.h"
 
 static const struct xs_id null_id;
 

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "strtab.h"
+#include "task_record.h"
 
 static const struct xs_id null_id;
 

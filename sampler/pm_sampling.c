@@ -13,7 +13,9 @@
 #include <string.h>
 #include <time.h>
 
+#include "device_record.h"
 #include "pm_setup.h"
+#include "task_record.h"
 
 #define DEVICES_MAX 64u
 #define READS_MAX   64u		   /* of a device, one after the other */

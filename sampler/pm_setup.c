@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device_record.h"
 #include "metric_sets.h"
 #include "metric_text.h"
 #include "options.h"

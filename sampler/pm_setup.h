@@ -5,7 +5,7 @@
 #define XS_PM_SETUP_H
 
 #include "cupti.h"
-#include "record.h"
+#include "device_record.h"
 #include "streamer.h"
 
 #define XS_PM_TIMES 2u /* columns before the metrics: how long, and since when */

@@ -14,9 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device_record.h"
 #include "level_zero_value.h"
 #include "metric_groups.h"
 #include "strtab.h"
+#include "task_record.h"
 
 #define DEVICES_MAX 64u
 #define RAW_SIZE    (1u << 20)

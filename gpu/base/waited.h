@@ -5,6 +5,7 @@
 #define XS_WAITED_H
 
 #include "collector.h"
+#include "device_record.h"
 
 /*
  * Behind the record of the call that began at that tick (0: it has none). queue: its serial number;

@@ -8,6 +8,7 @@
 #include <errno.h>
 
 #include "call_values.h"
+#include "device_record.h"
 #include "profiler.h"
 #include "xs_cuda.h"
 

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <string.h>
 
+#include "device_record.h"
 #include "metric_sets.h"
 #include "metric_text.h"
 #include "options.h"

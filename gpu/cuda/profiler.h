@@ -5,6 +5,7 @@
 #ifndef XS_CUDA_PROFILER_H
 #define XS_CUDA_PROFILER_H
 
+#include "device_record.h"
 #include "profiler_abi.h"
 #include "xs_cuda.h"
 

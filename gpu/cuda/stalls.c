@@ -10,6 +10,7 @@
 #include <dlfcn.h>
 #include <string.h>
 
+#include "device_record.h"
 #include "lock.h"
 #include "profiler.h"
 #include "shm.h"

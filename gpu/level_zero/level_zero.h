@@ -11,6 +11,7 @@
 #ifndef XS_LEVEL_ZERO_H
 #define XS_LEVEL_ZERO_H
 
+#include "device_record.h"
 #include "handles.h"
 #include "level_zero_wrap.h"
 #include "lock.h"

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include "bus.h"
+#include "device_record.h"
 #include "level_zero_metrics.h"
 #include "shm.h"
 

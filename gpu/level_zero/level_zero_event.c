@@ -2,6 +2,7 @@
  * Level Zero's event pools and events of the application: they are created so that they can tell
  * when a command ran, and the application goes on seeing what it asked for.
  */
+#include "device_record.h"
 #include "level_zero.h"
 
 #ifndef ZE_API_VERSION_CURRENT_M /* older headers */

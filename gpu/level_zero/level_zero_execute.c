@@ -6,6 +6,7 @@
  * of ours goes in between, in the same call, which copies them on the device into host memory of
  * that execution: nothing waits, and no execution's times are lost.
  */
+#include "device_record.h"
 #include "level_zero_execute.h"
 #include "level_zero_metrics.h"
 

@@ -5,6 +5,7 @@
 #ifndef XS_LEVEL_ZERO_EXECUTE_H
 #define XS_LEVEL_ZERO_EXECUTE_H
 
+#include "device_record.h"
 #include "level_zero.h"
 
 struct xs_ze_fence {

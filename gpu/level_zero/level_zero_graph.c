@@ -1,6 +1,7 @@
 /*
  * What was counted while a graph ran (--metric-query): a record of all its kernels together.
  */
+#include "device_record.h"
 #include "level_zero_execute.h"
 #include "level_zero_metrics.h"
 #include "shm.h"

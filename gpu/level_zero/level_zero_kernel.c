@@ -1,6 +1,7 @@
 /*
  * Level Zero's modules and kernels, and what launches of kernels say about them.
  */
+#include "device_record.h"
 #include "kernel_filter.h"
 #include "level_zero.h"
 

@@ -1,6 +1,7 @@
 /*
  * Level Zero's queues and lists, and the commands of immediate lists.
  */
+#include "device_record.h"
 #include "level_zero_metrics.h"
 
 /* of newer headers; older loaders hand them on */

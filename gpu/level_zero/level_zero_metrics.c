@@ -3,6 +3,7 @@
  */
 #include <dlfcn.h>
 
+#include "device_record.h"
 #include "level_zero_metrics.h"
 #include "metric_groups.h"
 #include "shm.h"

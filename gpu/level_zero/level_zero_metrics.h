@@ -5,6 +5,7 @@
 #ifndef XS_LEVEL_ZERO_METRICS_H
 #define XS_LEVEL_ZERO_METRICS_H
 
+#include "device_record.h"
 #include "level_zero.h"
 #include "metric_text.h"
 

@@ -2,6 +2,7 @@
  * Mutable lists: commands of regular lists that are changed after they were appended. The
  * application asks for the number of the command that it appends next, and changes it by that.
  */
+#include "device_record.h"
 #include "level_zero_metrics.h"
 
 /* What is changed; as the headers have it that know it. */

@@ -7,8 +7,10 @@
  * execution is, and is read unless the list is executed again before that. A query is used again
  * once it is read.
  */
+#include "device_record.h"
 #include "level_zero_metrics.h"
 #include "level_zero_value.h"
+#include "task_record.h"
 
 #define CHUNK 64u
 

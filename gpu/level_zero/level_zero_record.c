@@ -1,6 +1,7 @@
 /*
  * The records of Level Zero's commands: of one, or of many of a queue at once.
  */
+#include "device_record.h"
 #include "level_zero_metrics.h"
 #include "options.h"
 

@@ -1,6 +1,7 @@
 /*
  * What commands have in common whenever they run.
  */
+#include "device_record.h"
 #include "level_zero.h"
 
 #define MAX_SHAPES 32768u

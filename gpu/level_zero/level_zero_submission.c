@@ -2,6 +2,7 @@
  * Calls that execute lists: when what they have submitted is complete. Fences, ours and the
  * application's.
  */
+#include "device_record.h"
 #include "level_zero_execute.h"
 
 /* A fence of the application. */

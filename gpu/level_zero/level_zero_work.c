@@ -2,6 +2,7 @@
  * Calls of Level Zero that put work on a device, and what they say about copies, fills and images;
  * kernels: level_zero_kernel.c.
  */
+#include "device_record.h"
 #include "level_zero_metrics.h"
 
 /*

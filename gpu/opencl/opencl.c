@@ -6,6 +6,7 @@
  * gets a completion callback that writes one record. No call of the application waits for anything
  * that it would not wait for without us.
  */
+#include "device_record.h"
 #include "lock.h"
 #include "opencl.h"
 #include "pool.h"

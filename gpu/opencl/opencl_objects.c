@@ -3,6 +3,7 @@
  * though the application asked for none.
  */
 #include "bus.h"
+#include "device_record.h"
 #include "handles.h"
 #include "kernel_filter.h"
 #include "lock.h"

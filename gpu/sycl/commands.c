@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "sycl.h"
+#include "task_record.h"
 
 #define NODE "memory_transfer_node::"
 

@@ -9,6 +9,7 @@
 #include <handles.h>
 
 #include "collector.h"
+#include "task_record.h"
 #include "xpti_abi.h"
 
 /* ---- facts.c: what an event says of itself ---- */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "sycl.h"
+#include "task_record.h"
 
 #define ARGS_MAX  (XS_RECORD_MAX - sizeof(struct xs_args_record))
 #define TEXT_KEPT 256u

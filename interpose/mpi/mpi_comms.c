@@ -7,6 +7,7 @@
 
 #include <sys/uio.h>
 
+#include "mpi_record.h"
 #include "sys.h"
 
 static struct xs_mpi_comm unknown = { .is_told = true };

@@ -3,6 +3,7 @@
  * nothing from a partner does not wait for it.
  */
 #include "mpi_comms.h"
+#include "mpi_record.h"
 
 /* Ranks are put in, in any order. */
 struct set {

@@ -4,6 +4,7 @@
  * were made of the parent before: whoever is a member has taken part in all of those.
  */
 #include "mpi_comms.h"
+#include "mpi_record.h"
 
 struct birth { /* how often communicators of a key were made */
 	uint64_t key;

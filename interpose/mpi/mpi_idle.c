@@ -3,6 +3,7 @@
  * is loaded already, and for three functions in it, to which it tells when it begins and ends to
  * wait for progress. dlopen() (mpi_probe.c) shows it ours.
  */
+#include "mpi_record.h"
 #include "mpi_wrap.h"
 
 static __thread struct {

@@ -4,6 +4,7 @@
  * on a communicator with other ranks than the world's is remembered here: without it, nothing tells
  * to which communicator the rank in its status belongs.
  */
+#include "mpi_record.h"
 #include "mpi_wrap.h"
 
 static int (*get_elements)(const void *status, xs_word type, int64_t *count);

@@ -3,6 +3,7 @@
  * communicator are there.
  */
 #include "mpi_comms.h"
+#include "mpi_record.h"
 
 static int (*initialized)(int *flag), (*finalized)(int *flag);
 static int (*comm_rank)(xs_word comm, int *rank), (*comm_size)(xs_word comm, int *size),

@@ -14,6 +14,7 @@
 #include "lock.h"
 #include "mpi_abi.h"
 #include "mpi_functions.h"
+#include "mpi_record.h"
 
 #define XS_EXPORT __attribute__((visibility("default")))
 

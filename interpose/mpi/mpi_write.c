@@ -2,6 +2,7 @@
  * The rare half of what each call does: is it one that the library makes itself, and its record
  * where the short way is closed.
  */
+#include "mpi_record.h"
 #include "mpi_wrap.h"
 
 __thread uintptr_t xs_mpi_inside __attribute__((tls_model("initial-exec")));

@@ -3,6 +3,7 @@
  * is made of these.
  */
 #include "openmp.h"
+#include "task_record.h"
 
 /* "OpenMP": what tells our ids from those that programs give to their own tasks. */
 #define ID_WORD 0x504d6e65704full

@@ -6,6 +6,7 @@
  * (xs_python_check()).
  */
 #include "python_stacks.h"
+#include "task_record.h"
 
 #include <string.h>
 

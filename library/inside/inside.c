@@ -9,6 +9,7 @@
 #include "task_counters.h"
 #include "itt.h"
 #include "samples.h"
+#include "task_record.h"
 
 #define DOMAIN "xstrace"
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "collector.h"
+#include "device_record.h"
 #include "shm.h"
 
 #define LOOKS 3 /* at a clock; the quickest counts */

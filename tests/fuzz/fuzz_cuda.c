@@ -8,6 +8,7 @@
 
 #include "activity.h"
 #include "activity_layout.h"
+#include "device_record.h"
 #include "keep.h"
 #include "rundir.h"
 #include "verdict.h"

@@ -6,9 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device_record.h"
 #include "flip.h"
 #include "keep.h"
 #include "rundir.h"
+#include "task_record.h"
 #include "verdict.h"
 
 #define PID   4000000 /* nobody's */

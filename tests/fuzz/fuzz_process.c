@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "backlog.h"
+#include "device_record.h"
 #include "keep.h"
 #include "rundir.h"
 #include "verdict.h"

@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "device_record.h"
 #include "keep.h"
 #include "large.h"
 #include "rundir.h"

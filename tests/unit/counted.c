@@ -3,8 +3,8 @@
  * kernels.
  */
 #include "cpu_events.h"
+#include "device_record.h"
 #include "drained.h"
-#include "record.h"
 
 #define BOTH (XS_CPU_BIT(XS_CPU_CYCLES) | XS_CPU_BIT(XS_CPU_INSTRUCTIONS))
 #define ALL  (BOTH | XS_CPU_BIT(XS_CPU_PAGE_FAULTS))

@@ -6,7 +6,9 @@
 #include <time.h>
 
 #include "backlog.h"
+#include "device_record.h"
 #include "drained.h"
+#include "mpi_record.h"
 
 static void tasks_and_calls(void)
 {

@@ -8,10 +8,13 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "device_record.h"
 #include "functions.h"
 #include "drained.h"
 #include "loop.h"
+#include "mpi_record.h"
 #include "sink.h"
+#include "task_record.h"
 
 #define RING (4u << 20)
 

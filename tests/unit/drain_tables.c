@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "device_record.h"
 #include "drained.h"
 
 /* The tables' arithmetic. */

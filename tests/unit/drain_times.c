@@ -3,7 +3,8 @@
  * them is read.
  */
 #include "drained.h"
-#include "record.h"
+#include "mpi_record.h"
+#include "task_record.h"
 
 #define FAR (UINT64_C(1) << 60) /* ticks: years, on any clock */
 

@@ -2,6 +2,7 @@
  * Arrows from device work to the calls that waited for it, whatever the order is in which their
  * records are read.
  */
+#include "device_record.h"
 #include "drained.h"
 
 #define MOMENTS 10

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device_record.h"
 #include "rundir.h"
 #include "tap.h"
 #include "trace.h"

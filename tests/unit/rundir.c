@@ -1,3 +1,4 @@
+#include "device_record.h"
 #include "rundir.h"
 
 #include <errno.h>

@@ -9,10 +9,10 @@
 
 #include "adopt.h"
 #include "commit.h"
+#include "device_record.h"
 #include "launcher.h"
 #include "names.h"
 #include "processes.h"
-#include "record.h"
 #include "run.h"
 #include "traced.h"
 

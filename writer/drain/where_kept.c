@@ -6,6 +6,7 @@
 #include "extras.h"
 #include "flight.h"
 #include "sink.h"
+#include "task_record.h"
 #include "where.h"
 
 #define KEPT_MAX (4u << 20) /* bytes of a process */

@@ -13,6 +13,7 @@
 #include "merge_python.h"
 #include "sink.h"
 #include "symbols.h"
+#include "task_record.h"
 #include "where.h"
 
 #define THREADS	   4096u

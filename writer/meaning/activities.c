@@ -8,6 +8,7 @@
 
 #include "json.h"
 #include "sink.h"
+#include "task_record.h"
 
 #define ABOUT_MAX (1u << 20) /* bytes of one text */
 

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "record.h"
+#include "device_record.h"
 
 struct xs_api;
 struct xs_device_record;

@@ -4,6 +4,7 @@
 
 #include "run.h"
 #include "sink.h"
+#include "task_record.h"
 
 /* The thread's counts, up to the begin or end that its next record is. */
 struct xs_counts {

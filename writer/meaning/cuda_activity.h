@@ -10,6 +10,7 @@
 #define XS_CUDA_ACTIVITY_H
 
 #include "activity.h"
+#include "device_record.h"
 #include "sink.h"
 
 #define XS_RECORD_ROOM 512u /* bytes of a record that are looked at */

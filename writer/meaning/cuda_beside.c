@@ -7,6 +7,7 @@
 #include "cuda_activity.h"
 #include "pauses.h"
 #include "activity_layout.h"
+#include "task_record.h"
 
 static uint64_t in_trace(const struct xs_cuda *cuda, uint64_t ns)
 {

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "cuda_activity.h"
+#include "device_record.h"
 
 struct xs_cuda *xs_cuda_of(struct xs_process *process)
 {

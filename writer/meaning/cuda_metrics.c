@@ -14,7 +14,9 @@
 #include <string.h>
 
 #include "cuda_activity.h"
+#include "device_record.h"
 #include "metrics.h"
+#include "task_record.h"
 #include "work.h"
 
 #define PLACES 16384u

@@ -8,6 +8,7 @@
 #include "names.h"
 #include "work.h"
 #include "activity_layout.h"
+#include "device_record.h"
 
 struct piece {
 	struct xs_device_record record;

@@ -12,6 +12,7 @@
 #include "cuda_activity.h"
 #include "hash.h"
 #include "activity_layout.h"
+#include "device_record.h"
 
 #define QUEUES	 512u
 #define CONTEXTS 64u   /* waits for a context that are remembered; a power of two */

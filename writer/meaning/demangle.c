@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "backends.h"
+#include "device_record.h"
 #include "hash.h"
 #include "kernel_filter.h"
 #include "names.h"

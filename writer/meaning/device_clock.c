@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "device_clock.h"
+#include "device_record.h"
 
 struct xs_device_clock {
 	/* one that tells ns */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "sink.h"
+#include "task_record.h"
 
 #define ARGS_MAX   (256u << 10) /* bytes of one task's arguments */
 #define ARGS_BYTES (256u << 20) /* of all tasks that are open in a process */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cpu_events.h"
+#include "task_record.h"
 #include "track.h"
 
 /* A time by a clock of the application's: struct xs_own_time_record. */

@@ -10,6 +10,7 @@
 #include "own_clock.h"
 #include "sink.h"
 #include "spans.h"
+#include "task_record.h"
 #include "tasks.h"
 
 void xs_itt_end(struct xs_track *track, struct xs_open *task, uint64_t end, bool displaced,

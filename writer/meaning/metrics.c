@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "device_clock.h"
+#include "device_record.h"
 #include "names.h"
 #include "sink.h"
 

@@ -4,6 +4,7 @@
 #ifndef XS_METRICS_H
 #define XS_METRICS_H
 
+#include "device_record.h"
 #include "traced.h"
 
 struct xs_metrics;

@@ -7,6 +7,7 @@
 
 #include "copy.h"
 #include "cuts.h"
+#include "mpi_record.h"
 #include "mpi_records.h"
 #include "requests.h"
 #include "sink.h"

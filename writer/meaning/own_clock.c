@@ -6,6 +6,7 @@
  * it, once for all: its slices keep their lengths, and lie to each other as the application says.
  */
 #include "own_clock.h"
+#include "task_record.h"
 
 #include <stdlib.h>
 

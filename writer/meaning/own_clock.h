@@ -5,6 +5,7 @@
 #define XS_OWN_CLOCK_H
 
 #include "extras.h"
+#include "task_record.h"
 #include "track.h"
 
 void xs_own_time_read(struct xs_track *track, const struct xs_own_time_record *record,

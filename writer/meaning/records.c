@@ -14,6 +14,7 @@
 #include "cuda_activity.h"
 #include "cuts.h"
 #include "device_clock.h"
+#include "device_record.h"
 #include "extras.h"
 #include "itt.h"
 #include "metrics.h"

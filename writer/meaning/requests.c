@@ -21,6 +21,7 @@
 
 #include "early.h"
 #include "in_time.h"
+#include "mpi_record.h"
 #include "sink.h"
 #include "tree.h"
 

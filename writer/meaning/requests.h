@@ -4,6 +4,7 @@
 #ifndef XS_REQUESTS_H
 #define XS_REQUESTS_H
 
+#include "mpi_record.h"
 #include "track.h"
 
 struct xs_mpi_call;

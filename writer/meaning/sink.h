@@ -9,7 +9,10 @@
 #ifndef XS_SINK_H
 #define XS_SINK_H
 
+#include "device_record.h"
+#include "mpi_record.h"
 #include "plain.h"
+#include "task_record.h"
 #include "traced.h"
 #include "track.h"
 

@@ -2,6 +2,9 @@
  * How long the records of each kind can be.
  */
 #include "copy.h"
+#include "device_record.h"
+#include "mpi_record.h"
+#include "task_record.h"
 
 #define EXACTLY(bytes)	     { (bytes) / 16, (bytes) / 16, 0 }
 #define EITHER(bytes, more)  { (bytes) / 16, (more) / 16, 0 }

@@ -14,6 +14,7 @@
 #include "own_clock.h"
 #include "pauses.h"
 #include "sink.h"
+#include "task_record.h"
 #include "tasks.h"
 #include "tree.h"
 

@@ -4,6 +4,7 @@
 #ifndef XS_SPANS_H
 #define XS_SPANS_H
 
+#include "task_record.h"
 #include "track.h"
 
 struct xs_args_record;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "extras.h"
+#include "task_record.h"
 
 #define MAX_DEPTH 65536u
 

@@ -4,6 +4,7 @@
 #ifndef XS_TASKS_H
 #define XS_TASKS_H
 
+#include "task_record.h"
 #include "track.h"
 
 /*

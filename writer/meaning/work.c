@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "device_clock.h"
+#include "device_record.h"
 #include "sink.h"
 
 static bool lost_something(const struct xs_process *process)

@@ -4,6 +4,7 @@
 #ifndef XS_WORK_H
 #define XS_WORK_H
 
+#include "device_record.h"
 #include "traced.h"
 
 struct xs_work;

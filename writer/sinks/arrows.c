@@ -11,6 +11,7 @@
 
 #include "backends.h"
 #include "chrome.h"
+#include "device_record.h"
 
 #define MAX_WAITING 65536u /* on one track; more are written at once */
 #define FAR	    1024u  /* so are those that belong before so many others */

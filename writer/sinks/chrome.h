@@ -7,14 +7,17 @@
 #include <limits.h>
 #include <string.h>
 
+#include "device_record.h"
 #include "extras.h"
 #include "json.h"
 #include "json_times.h"
 #include "lanes.h"
+#include "mpi_record.h"
 #include "output.h"
 #include "put.h"
 #include "sink.h"
 #include "sinks.h"
+#include "task_record.h"
 
 #define XS_PERFETTO_LEVELS 8u /* tasks in each other that have their own sequences */
 

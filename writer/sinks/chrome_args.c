@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "chrome.h"
+#include "task_record.h"
 
 #define ARGS_MAX   32768u /* text of one slice's arguments; what does not fit is left out */
 #define NUMBER_MAX 40u	  /* more than put_value() writes */

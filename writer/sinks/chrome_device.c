@@ -7,6 +7,7 @@
 
 #include "backends.h"
 #include "chrome.h"
+#include "device_record.h"
 #include "hash.h"
 
 #define DEVICE_PID 0x80000000u

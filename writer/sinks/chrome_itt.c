@@ -10,6 +10,7 @@
 #include "activity_types.h"
 #include "chrome.h"
 #include "names.h"
+#include "task_record.h"
 
 #define ROWS_MAX   1024u
 #define OTHER_ROWS UINT32_MAX /* in place of a name: what is beyond these shares one */

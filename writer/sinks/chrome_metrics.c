@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "chrome.h"
+#include "device_record.h"
 #include "kineto.h"
+#include "task_record.h"
 
 static bool number_of(uint64_t value, uint8_t type, double *ret)
 {

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "chrome.h"
+#include "mpi_record.h"
 
 #define SET_ROOM   4096 /* bytes of a set of ranks; what does not fit is left out */
 #define WORDS_ROOM (XS_MPI_WORDS * 64 + SET_ROOM) /* bytes that may be touched */

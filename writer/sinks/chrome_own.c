@@ -6,6 +6,7 @@
 
 #include "activity_types.h"
 #include "chrome.h"
+#include "task_record.h"
 
 #define ABOUTS_MAX 1024u
 #define ABOUT_ROOM (4u << 20) /* bytes of them all, as JSON */

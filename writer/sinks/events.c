@@ -11,11 +11,13 @@
 
 #include "activity_types.h"
 #include "backends.h"
+#include "device_record.h"
 #include "events.h"
 #include "kineto.h"
 #include "names.h"
 #include "sink.h"
 #include "sinks.h"
+#include "task_record.h"
 
 #define ROWS	  512u
 #define TEXT	  (64u << 10)

@@ -10,6 +10,7 @@
 
 #include "hash.h"
 #include "chrome.h"
+#include "task_record.h"
 
 #define GENERATION  32768u
 #define BUCKETS	    16384u

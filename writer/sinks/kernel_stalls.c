@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device_record.h"
 #include "hash.h"
 #include "metrics_file.h"
 #include "metrics_text.h"

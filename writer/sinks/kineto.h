@@ -6,6 +6,7 @@
 #define XS_KINETO_H
 
 #include "chrome.h"
+#include "device_record.h"
 
 #define XS_KINETO_ROWS	1024u
 #define XS_KINETO_KEPT	8192u /* a power of two: calls and activities that others may refer to */

@@ -7,6 +7,7 @@
 
 #include "activity_types.h"
 #include "backends.h"
+#include "device_record.h"
 #include "kineto.h"
 
 #define SORT_BEHIND_CPU 5000000u /* as Kineto sorts devices */

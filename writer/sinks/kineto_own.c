@@ -9,6 +9,7 @@
 #include "hash.h"
 #include "kineto.h"
 #include "names.h"
+#include "task_record.h"
 
 #define TRACK_BITS 0x7fffffffu /* what a viewer takes for a thread or process */
 

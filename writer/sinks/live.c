@@ -9,8 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device_record.h"
 #include "hash.h"
 #include "live.h"
+#include "mpi_record.h"
 #include "names.h"
 #include "sink.h"
 #include "sinks.h"

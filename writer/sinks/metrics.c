@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "backends.h"
+#include "device_record.h"
 #include "files.h"
 #include "metrics_text.h"
 #include "output.h"

@@ -6,8 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "device_record.h"
 #include "put.h"
 #include "summary.h"
+#include "task_record.h"
 #include "text.h"
 
 char *xs_metrics_put_names(char *o, const char *names, size_t length, uint32_t count)

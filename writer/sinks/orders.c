@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "chrome.h"
+#include "device_record.h"
 #include "hash.h"
 
 #define QUEUES	   512u /* a power of two; of two in one place the newer one is remembered */

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "counted.h"
+#include "device_record.h"
 #include "files.h"
 #include "metrics_file.h"
 #include "metrics_text.h"

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "device_clock.h"
+#include "device_record.h"
 #include "files.h"
 #include "metrics_text.h"
 #include "names.h"

@@ -8,8 +8,8 @@
 
 #include <stdio.h>
 
+#include "device_record.h"
 #include "metric_text.h"
-#include "record.h"
 #include "sink.h"
 
 /* A kernel that ran, in the file of its device. */

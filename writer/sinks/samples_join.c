@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "device_record.h"
 #include "files.h"
 #include "metrics_file.h"
 #include "metrics_text.h"

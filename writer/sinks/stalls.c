@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device_record.h"
 #include "hash.h"
 #include "metrics_text.h"
 #include "names.h"
@@ -12,6 +13,7 @@
 #include "put.h"
 #include "samples.h"
 #include "summary.h"
+#include "task_record.h"
 #include "text.h"
 
 #define ROWS_MAX   65536u /* instructions of a device */

@@ -1,6 +1,9 @@
+#include "device_record.h"
 #include "summary.h"
 #include "extras.h"
+#include "mpi_record.h"
 #include "names.h"
+#include "task_record.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,6 +5,7 @@
 #ifndef XS_SUMMARY_H
 #define XS_SUMMARY_H
 
+#include "device_record.h"
 #include "report.h"
 #include "sink.h"
 #include "sinks.h"

@@ -2,6 +2,7 @@
  * -t: one line for each command, as it completes.
  */
 #include "backends.h"
+#include "device_record.h"
 #include "json.h"
 #include "summary.h"
 

@@ -2,6 +2,7 @@
  * The timing reports -h, -d, -s and -r, from what summary.c counted: which rows belong together,
  * their names and sums, and what is printed when.
  */
+#include "device_record.h"
 #include "timing.h"
 #include "names.h"
 #include "overhead.h"

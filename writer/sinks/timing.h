@@ -6,6 +6,7 @@
 #define XS_TIMING_H
 
 #include "backends.h"
+#include "device_record.h"
 #include "summary.h"
 
 /* One report, and where in it one is. */

@@ -1,6 +1,7 @@
 /*
  * The timing reports as JSON and CSV: one row for each row of the tables.
  */
+#include "device_record.h"
 #include "timing.h"
 
 #include <string.h>

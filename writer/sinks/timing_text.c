@@ -4,6 +4,7 @@
  * these. Scripts look for unitrace's headings and take what follows for its tables (its summary.py
  * does), so none of them may stand above a table of ours.
  */
+#include "device_record.h"
 #include "timing.h"
 #include "title.h"
 

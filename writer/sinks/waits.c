@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "chrome.h"
+#include "device_record.h"
 #include "hash.h"
 #include "pauses.h"
 

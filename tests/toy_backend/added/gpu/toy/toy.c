@@ -4,6 +4,7 @@
 #include "xs_toy.h"
 
 #include "collector.h"
+#include "device_record.h"
 
 __attribute__((visibility("default"))) void toyInject(struct toy_functions *functions);
 __attribute__((visibility("default"))) void toyInject(struct toy_functions *functions)
