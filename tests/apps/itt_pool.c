@@ -3,8 +3,8 @@
  *	itt_pool SEED THREADS STEPS
  * Each span has a name of its own, "span <n>", and its number as the value of "begun" (said by the
  * thread that began it, of every second one) and of "seen" (by the one that ends it). Before it
- *ends it becomes the parent of a task "child <n>". Half of the ids come again and again. Says how
- *many spans there were.
+ * ends it becomes the parent of a task "child <n>". Half of the ids come again and again. Says how
+ * many spans there were.
  */
 #include <pthread.h>
 #include <stdatomic.h>
