@@ -200,9 +200,12 @@ def test_requests_of_a_pool(xstrace, mpi_app, options):
         assert job.run.status == 0, job.run.err
         (trace,) = job.traces.values()
         truth = collections.Counter((xstrace.cwd / "truth").read_text().splitlines())
-        shown = collections.Counter(f"{s.name} {s.args['tag']}" for s in trace.slices if s.cat == "mpi_request")
+        works = [s for s in trace.slices if s.cat == "mpi_request"]
+        tags = {work.args["request"]: work.args["tag"] for work in works}
+        shown = collections.Counter(f"{work.name} {work.args['tag']}" for work in works)
+        shown.update(f"by {s.name} {tags.get(s.args.get('request'))}" for s in job.calls(0) if s.name in ("MPI_Start", "MPI_Wait"))
         assert sum(truth.values()) > 1000 and shown == truth, (seed, truth - shown, shown - truth)
-        assert "open_requests" not in trace.other
+        assert "open_requests" not in trace.other and not any(work.unfinished for work in works)
 
 
 def test_more_requests_than_are_kept(xstrace, mpi_app):

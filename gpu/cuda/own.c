@@ -8,13 +8,18 @@
 #include "sys.h"
 
 #define NOT_BLOCKED UINT64_MAX /* the kernel blocks no SIGKILL */
+/*
+ * glibc's: setuid() and its like wait until each thread has taken it, also one that has ended
+ * otherwise (nptl/nptl_setxid.c).
+ */
+#define SETXID 33
 
 __thread bool xs_cuda_is_ours __attribute__((tls_model("initial-exec")));
 
 uint64_t xs_cuda_block(void)
 {
 	static const int faults[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS };
-	uint64_t blocked = UINT64_MAX, before = 0;
+	uint64_t blocked = ~(1ull << (SETXID - 1)), before = 0;
 
 	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
 		blocked &= ~(1ull << (faults[i] - 1));

@@ -3,7 +3,8 @@
  *	mpi_pool SEED THREADS STEPS FILE
  * Each step takes a request of the pool and does what its state allows, as the dice say. FILE has a
  * line for each work that was started: the function that made its request, and its tag, which no
- * other request has. Ends with 77 where a library has no MPI_THREAD_MULTIPLE.
+ * other request has; and for each MPI_Start() and MPI_Wait() a line "by", the function, the tag.
+ *Ends with 77 where a library has no MPI_THREAD_MULTIPLE.
  */
 #include <mpi.h>
 #include <pthread.h>
@@ -56,12 +57,19 @@ static void make(struct one *one, unsigned *dice)
 		begun(one);
 }
 
+static void by(const char *function, const struct one *one)
+{
+	fprintf(file, "by %s %d\n", function, one->tag);
+}
+
 static void start(struct one *one, unsigned *dice)
 {
-	if (rand_r(dice) % 2)
+	if (rand_r(dice) % 2) {
+		by("MPI_Start", one);
 		MPI_Start(&one->request);
-	else
+	} else {
 		MPI_Startall(1, &one->request);
+	}
 	begun(one);
 	one->state = STARTED;
 }
@@ -76,6 +84,7 @@ static void complete(struct one *one, unsigned *dice)
 		MPI_Recv(&other, 1, MPI_INT, 0, one->tag, MPI_COMM_SELF, MPI_STATUS_IGNORE);
 	switch (rand_r(dice) % 5) {
 	case 0:
+		by("MPI_Wait", one);
 		MPI_Wait(&one->request, MPI_STATUS_IGNORE);
 		break;
 	case 1:

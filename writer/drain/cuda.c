@@ -295,10 +295,8 @@ static uint64_t read_buffers(struct xs_process *process, bool all)
 	uint32_t count = list_buffers(process->cuda, all, list);
 	uint64_t read = 0;
 
-	/* no ring says yet how far time has come: no call is recorded before the first one that
-	 * counts */
-	if (!process->track_count)
-		process->horizon = xs_process_ns(process, xs_tick(process->run->use_tsc) + XS_SKEW);
+	/* rings say how far time has come when they are read, which may be at the end alone */
+	process->horizon = xs_process_ns(process, xs_tick(process->run->use_tsc) + XS_SKEW);
 	for (uint32_t i = 0; i < count; i++)
 		read += read_buffer(process, list[i]);
 	return read;

@@ -86,6 +86,7 @@ static void read_call(struct xs_track *track, const struct xs_mpi_record *record
 	struct xs_mpi_call call = { .event = &record->event, .word = word, .start = start };
 	uint64_t duration = read_words(&call, word, record, size), off, returned;
 	bool names_request = call.words & 1u << XS_MPI_REQUEST && !call.result;
+	bool makes_it = names_request && record->words & XS_MPI_MAKES;
 	size_t length;
 
 	if (!xs_track_believes(track, &record->event, duration)) {
@@ -105,18 +106,18 @@ static void read_call(struct xs_track *track, const struct xs_mpi_record *record
 		off = xs_process_ns(process, off);
 		call.end = off > start ? off : start;
 	}
-	if (names_request && record->words & XS_MPI_MAKES)
+	if (makes_it)
 		call.request = xs_request_made(track, &call, role_of(process, call.name), returned);
-	else if (names_request)
-		call.request = xs_request_number(process, word[XS_MPI_REQUEST], start);
 	if (track->started && track->started->tick == record->event.tick) {
 		call.started = track->started->number;
 		call.started_count = track->started->count;
 	}
-	if (xs_call_wanted(process->run, &record->event))
-		XS_TELL_SINKS(process, mpi_call, track, &call);
-	else
+	if (!xs_call_wanted(process->run, &record->event))
 		process->excluded++;
+	else if (names_request && !makes_it)
+		xs_request_named(track, &call);
+	else
+		XS_TELL_SINKS(process, mpi_call, track, &call);
 	if (track->started)
 		track->started->count = 0;
 	if (names_request && call.words == 1u << XS_MPI_REQUEST &&

@@ -5,7 +5,8 @@
  * Requests are known by their handles, which libraries use again, and for several requests at once
  * (MPICH has one handle for all sends that are complete at once). Threads start, complete and free
  * what others have made, and their rings are read one after the other: what they do waits
- * (in_time.h).
+ * (in_time.h). A thread that is kept from its processor within a call writes what that did later
+ * than all others, so what it has ended may be open still when the handle is another one's.
  *
  * A handle is the program's from the end of the call that makes it to the begin of the one that
  * completes or frees it: within that call the library may give it to another thread, whose call
@@ -26,6 +27,7 @@
 #include "tree.h"
 
 #define REQUESTS_MAX 65536u
+#define NAMED_MAX    32768u /* calls that wait: what makes and ends requests must have room, too */
 
 enum kind {
 	STARTED,
@@ -34,6 +36,7 @@ enum kind {
 	/* these only wait, and are not in the tree */
 	START, /* of a persistent one */
 	FREED,
+	NAMED, /* by a call that is shown when it is known which one it means */
 };
 
 /*
@@ -57,6 +60,13 @@ struct request {
 	uint64_t word[XS_MPI_WORDS];
 	uint64_t bytes; /* of an end */
 	int32_t peer, tag;
+	struct {
+		struct xs_track *track;
+		struct xs_event event;
+		uint64_t end;
+		int32_t result;
+		bool unfinished;
+	} call; /* that names it */
 };
 
 struct xs_requests {
@@ -177,16 +187,25 @@ static struct request *find_before(const struct xs_process *process, uint64_t ha
 	return found && found->handle == handle && found->kind == kind ? found : NULL;
 }
 
-/* The work that was started, and goes on until `until`. */
-static struct request *find_open(const struct xs_process *process, const struct request *until)
-{
-	return find_before(process, until->handle, STARTED, until->at, until->timed.number);
-}
-
 static struct request *find_persistent(const struct xs_process *process, uint64_t handle,
 				       uint64_t ns)
 {
 	return find_before(process, handle, PERSISTENT, ns, UINT64_MAX);
+}
+
+/*
+ * The work that was started, and goes on until `until`. Not one of before its handle became a
+ * persistent request's: what ended that is still to be read, since its thread has not come to write
+ * it.
+ */
+static struct request *find_open(const struct xs_process *process, const struct request *until)
+{
+	struct request *open =
+		find_before(process, until->handle, STARTED, until->at, until->timed.number);
+	const struct request *made = open ? find_persistent(process, until->handle, until->at)
+					  : NULL;
+
+	return made && made->at > open->at ? NULL : open;
 }
 
 /* The earliest of a kind behind `since`, by whatever thread. */
@@ -362,6 +381,36 @@ static void free_request(struct xs_process *process, struct request *freed)
 	drop(process, freed);
 }
 
+/* The request that is meant by the handle of `by` at its time; 0: not known. */
+static uint64_t number_meant(const struct xs_process *process, const struct request *by)
+{
+	const struct request *found = find_open(process, by);
+
+	if (!found)
+		found = find_persistent(process, by->handle, by->at);
+	if (!found)
+		found = find_handed(process, by, STARTED);
+	if (!found)
+		found = find_handed(process, by, PERSISTENT);
+	return found ? found->number : 0;
+}
+
+static void tell_call(struct xs_process *process, struct request *named)
+{
+	const struct xs_mpi_call call = { .event = &named->call.event,
+					  .name = named->name,
+					  .start = named->start,
+					  .end = named->call.end,
+					  .words = named->words,
+					  .word = named->word,
+					  .result = named->call.result,
+					  .request = number_meant(process, named),
+					  .unfinished = named->call.unfinished };
+
+	XS_TELL_SINKS(process, mpi_call, named->call.track, &call);
+	drop(process, named);
+}
+
 static void settle_one(void *of, struct xs_timed *timed)
 {
 	struct xs_process *process = of;
@@ -375,6 +424,9 @@ static void settle_one(void *of, struct xs_timed *timed)
 	case START:
 		start_request(process, request);
 		break;
+	case NAMED:
+		tell_call(process, request);
+		break;
 	default: /* FREED */
 		free_request(process, request);
 	}
@@ -385,15 +437,20 @@ static void settle(struct xs_process *process, uint64_t until)
 	xs_in_time_settle(&process->requests->waiting, until, settle_one, process);
 }
 
+static bool is_alone(const struct xs_process *process, uint64_t tick)
+{
+	return process->track_count == 1 && tick <= process->pass_tick &&
+	       !process->requests->waiting.count;
+}
+
 /* `request` waits, unless its thread is the only one. */
 static void act_in_time(struct xs_process *process, struct request *request, uint64_t tick)
 {
 	struct xs_requests *requests = process->requests;
-	bool alone = process->track_count == 1 && tick <= process->pass_tick &&
-		     !requests->waiting.count;
 
 	request->timed.tick = tick;
-	if (alone || !xs_in_time_add(&requests->waiting, &request->timed, settle_one, process))
+	if (is_alone(process, tick) ||
+	    !xs_in_time_add(&requests->waiting, &request->timed, settle_one, process))
 		settle_one(process, &request->timed);
 }
 
@@ -485,13 +542,35 @@ void xs_request_freed(struct xs_track *track, uint64_t handle, uint64_t tick, ui
 	act_in_time(track->process, request, tick);
 }
 
-uint64_t xs_request_number(const struct xs_process *process, uint64_t handle, uint64_t ns)
+void xs_request_named(struct xs_track *track, struct xs_mpi_call *call)
 {
-	const struct request *request = find_before(process, handle, STARTED, ns, UINT64_MAX);
+	struct xs_process *process = track->process;
+	const struct xs_requests *requests = requests_of(process);
+	struct request *named, now = { .handle = call->word[XS_MPI_REQUEST],
+				       .at = call->start,
+				       .tid = track->tid,
+				       .timed.number = UINT64_MAX };
 
-	if (!request)
-		request = find_persistent(process, handle, ns);
-	return request ? request->number : 0;
+	named = requests && !is_alone(process, call->event->tick) &&
+				requests->waiting.count < NAMED_MAX
+			? new_request(process, now.handle, NAMED)
+			: NULL;
+	if (!named) {
+		call->request = number_meant(process, &now);
+		XS_TELL_SINKS(process, mpi_call, track, call);
+		return;
+	}
+	named->start = named->at = call->start;
+	named->tid = track->tid;
+	named->name = call->name;
+	named->words = call->words;
+	memcpy(named->word, call->word, sizeof(named->word));
+	named->call.track = track;
+	named->call.event = *call->event;
+	named->call.end = call->end;
+	named->call.result = call->result;
+	named->call.unfinished = call->unfinished;
+	act_in_time(process, named, call->event->tick);
 }
 
 void xs_requests_finish(struct xs_process *process, uint64_t end)

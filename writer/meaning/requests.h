@@ -32,8 +32,11 @@ uint64_t xs_request_read(struct xs_track *track, const struct xs_mpi_request_rec
 			 uint64_t ns, uint64_t tick);
 /* Nobody will see the end of the work. tick, ns: the begin of the call. */
 void xs_request_freed(struct xs_track *track, uint64_t handle, uint64_t tick, uint64_t ns);
-/* The number of the request that a call names by its handle at `ns`; 0: not known. */
-uint64_t xs_request_number(const struct xs_process *process, uint64_t handle, uint64_t ns);
+/*
+ * A call that names a request by its handle is told to the sinks, with the request's number: now,
+ * or when all threads have been read that may have made the request.
+ */
+void xs_request_named(struct xs_track *track, struct xs_mpi_call *call);
 /* All has been read that was written up to process->pass_tick. */
 void xs_requests_pass(struct xs_process *process);
 /* The process has ended: requests that are open. */
