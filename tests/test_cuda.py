@@ -6,6 +6,7 @@ import os
 import random
 import re
 import signal
+import subprocess
 import time
 from pathlib import Path
 
@@ -297,6 +298,22 @@ def test_what_is_recorded(xstrace, tmp_path, options, mode, expected):
     run = xstrace(f"{KERNELS} --chrome-itt-logging {options}", "cuda_switched", [mode], env=cuda_of(tmp_path).env)
     assert run.status == 0 and len(run.trace.device) == expected
     assert sum(one.name == "cudaLaunchKernel" for one in run.trace.calls) == expected
+
+
+def test_paused_within_a_wait(xstrace, tmp_path):
+    """The wait's slice ends at the pause: no arrow leads to its end."""
+    run = xstrace(f"{KERNELS} --start-paused", "cuda_switched", ["within"], env=SoftCUDA(tmp_path).env)
+    (cut,) = [call for call in run.trace.calls if call.unfinished]
+    assert cut.name == "cudaStreamSynchronize"
+    done = subprocess.run([ROOT / "scripts/xstrace-check", run.trace.path], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_overwritten(xstrace, tmp_path):
+    """Rings are read at the end, CUPTI's buffers are not: their times lie behind all that the rings have said."""
+    cuda = SoftCUDA(tmp_path, SYNC=1)
+    run = xstrace(f"{KERNELS} --on-full overwrite --ring-size 64M", "cuda_switched", ["wait"], env=cuda.env)
+    assert len(run.trace.device) == 30 and "impossible_times" not in run.trace.other
 
 
 def test_a_session_that_is_paused(xstrace, tmp_path):

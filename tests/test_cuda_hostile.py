@@ -50,6 +50,22 @@ def launched(run):
     return expected_lines(run.out)[None, "expected", "kernels", None]
 
 
+# ---- jumps, rights ----
+
+
+def test_a_launch_that_is_left_by_a_jump(xstrace, tmp_path):
+    """The driver's functions that the program calls then are not taken for the launch's own for ever, and are counted until then."""
+    run = same(xstrace, sync(tmp_path), ALL, "jump", 1000)
+    shown = sum(call.name == "cuCtxGetDevice" for call in run.trace.calls)
+    assert shown >= 1000 - 64 and 1000 < shown + run.trace.other["lost"] <= 1000 + 10
+
+
+def test_setuid(xstrace, tmp_path):
+    """glibc waits for all threads, also for ours."""
+    run = same(xstrace, SoftCUDA(tmp_path), KERNELS, "setuid", 10)
+    assert kernels(run) == 10
+
+
 # ---- ends ----
 
 

@@ -16,10 +16,12 @@
  * The calls that the thread is in. There is more than one if a handler that interrupts one makes
  * another. A handler that leaves by a jump leaves its calls behind: later ones take their places.
  */
-#define NESTED 4u
+#define NESTED	4u
+#define SUSPECT 64u /* the driver's functions that one call seems to have called itself */
 struct going {
 	struct xs_call call;
 	uint32_t function, correlation;
+	uint32_t own;  /* functions of the driver that it has called, as it seems */
 	uintptr_t at;  /* on the stack */
 	bool captured; /* it becomes a node of a graph: nothing runs yet */
 };
@@ -72,27 +74,71 @@ static void enqueued(uint64_t tick, uint64_t duration, uint8_t use, const CUpti_
 	xs_record_end(sizeof(*record));
 }
 
-/* Does the innermost call still go on, so that this one is its own? */
-static bool is_within(uint32_t depth, const CUpti_CallbackData *data)
+/*
+ * Has the program left the call by a jump? Where its data were on the stack there is something else
+ * by now, sooner or later.
+ */
+static bool is_left(const struct going *going)
 {
-	return depth && inside.going[(depth - 1) % NESTED].at >= (uintptr_t)data;
+	const CUpti_CallbackData *data = (const CUpti_CallbackData *)going->at;
+
+	if (xs_is_sealed()) /* nobody can be asked whether they can be read */
+		return false;
+	return !xs_page_readable(going->at) || !xs_page_readable(going->at + sizeof(*data) - 1) ||
+	       data->correlationId != going->correlation;
+}
+
+/* The call, and what seemed to be its own, is counted as lost: nobody knows when it ended. */
+static void forget(const struct going *going)
+{
+	inside.depth--;
+	(void)xs_call_leave(&going->call);
+	if (xs_tls.producer.ring && !xs_paused())
+		atomic_fetch_add_explicit(&xs_tls.producer.ring->lost_nested, 1 + going->own,
+					  memory_order_relaxed);
+}
+
+/*
+ * Is what begins now the innermost call's own? Runtimes call the driver, a few functions each time;
+ * whatever else comes within a call is a handler's, or the call was left by a jump.
+ */
+static bool is_within(bool driver, const CUpti_CallbackData *data)
+{
+	for (uint32_t i = 0; i < NESTED && inside.depth; i++) {
+		struct going *going = &inside.going[(inside.depth - 1) % NESTED];
+		bool deeper = driver && going->at >= (uintptr_t)data;
+
+		/* as a rule it goes on: that is looked at less and less often */
+		if (deeper && (++going->own < SUSPECT || going->own & (going->own - 1)))
+			return true;
+		if (!is_left(going))
+			return deeper;
+		forget(going);
+	}
+	return false;
 }
 
 /* Apart, as the next one: while nothing is recorded no register is saved. */
 static __attribute__((noinline)) void enter(CUpti_CallbackDomain domain, CUpti_CallbackId id,
 					    const CUpti_CallbackData *data)
 {
-	uint32_t depth = inside.depth;
-	struct going *going = &inside.going[depth % NESTED];
+	bool driver = domain == CUPTI_CB_DOMAIN_DRIVER_API;
+	struct going *going;
+	uint32_t depth;
 
-	if (domain == CUPTI_CB_DOMAIN_DRIVER_API && (is_within(depth, data) || xs_cuda_is_ours))
+	if (driver && xs_cuda_is_ours)
 		return;
+	if (inside.depth && is_within(driver, data))
+		return;
+	depth = inside.depth;
+	going = &inside.going[depth % NESTED];
 	/* first of all: a handler's call takes the next place */
 	inside.depth = depth + 1;
 	atomic_signal_fence(memory_order_seq_cst);
 	going->function = function_of(domain, id);
 	going->correlation = data->correlationId;
 	going->at = (uintptr_t)data;
+	going->own = 0;
 	going->captured = false;
 	if (!xs_call_enter_unpaused(&going->call, XS_SOURCE_CUDA, going->function)) {
 		inside.depth = depth;

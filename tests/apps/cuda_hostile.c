@@ -8,10 +8,12 @@
 
 #include <cupti.h>
 #include <dlfcn.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 
 static atomic_int stop;
@@ -402,6 +404,57 @@ static int just_launch(int times)
 	return 0;
 }
 
+/* ---- jumps ---- */
+
+static sigjmp_buf out;
+
+static void jump(int signal)
+{
+	(void)signal;
+	siglongjmp(out, 1);
+}
+
+static void __attribute__((noinline)) ask_driver(int times)
+{
+	volatile char deeper[4096];
+	CUdevice number;
+
+	for (int i = 0; i < times; i++) {
+		deeper[i % 4096] = (char)i;
+		(void)cuCtxGetDevice(&number);
+		(void)deeper[i % 4096];
+	}
+}
+
+/* A handler leaves a launch by a jump; then the program itself calls the driver, from deeper
+ * frames. */
+static int jump_out(int times)
+{
+	struct itimerval soon = { .it_value.tv_usec = 20000 };
+	uint64_t ns = 10000000000;
+
+	CUDA_CHECK(cudaFree(NULL));
+	(void)signal(SIGALRM, jump);
+	(void)setitimer(ITIMER_REAL, &soon, NULL);
+	if (!sigsetjmp(out, 1))
+		(void)cuda_app_launch(CUDA_SPIN, 1, 1, (void *[]){ &ns }, NULL);
+	ask_driver(times);
+	printf("asked: %d\n", times);
+	return 0;
+}
+
+/* ---- rights ---- */
+
+/* glibc has each thread of the process do it, and waits for all. */
+static int set_user(int times)
+{
+	launch(times);
+	CUDA_CHECK(cudaDeviceSynchronize());
+	printf("setuid: %d\n", setuid(getuid()));
+	printf("expected: %d kernels\n", times);
+	return 0;
+}
+
 static const struct {
 	const char *name;
 	int (*run)(int number);
@@ -430,6 +483,8 @@ static const struct {
 	{ "reset", reset },
 	/* so many MiB of address space are left */
 	{ "limit", limit },
+	{ "jump", jump_out },
+	{ "setuid", set_user },
 };
 
 int main(int argc, char **argv)

@@ -128,6 +128,7 @@ CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc func
 		return CUPTI_ERROR_INVALID_PARAMETER;
 	su_sessions[0].request = funcBufferRequested;
 	su_sessions[0].complete = funcBufferCompleted;
+	su_start_worker();
 	return CUPTI_SUCCESS;
 }
 
@@ -140,6 +141,7 @@ CUptiResult cuptiActivityRegisterCallbacks_v2(
 		return CUPTI_ERROR_INVALID_PARAMETER;
 	su_session_of(subscriber)->request_v2 = funcBufferRequested;
 	su_session_of(subscriber)->complete_v2 = funcBufferCompleted;
+	su_start_worker();
 	return CUPTI_SUCCESS;
 }
 

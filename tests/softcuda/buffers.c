@@ -240,12 +240,19 @@ static void ensure_worker(void)
 		(void)pthread_detach(thread);
 }
 
+void su_start_worker(void)
+{
+	(void)pthread_mutex_lock(&lock);
+	ensure_worker();
+	(void)pthread_mutex_unlock(&lock);
+}
+
 void su_put(unsigned kind, const struct sc_context *context, const void *record)
 {
 	bool many;
 
 	(void)pthread_mutex_lock(&lock);
-	ensure_worker();
+	ensure_worker(); /* in a child of fork, it has gone */
 	if (sc_config.drop_every &&
 	    (atomic_fetch_add(&counted, 1) + 1) % sc_config.drop_every == 0) {
 		for (unsigned i = 0; i < SU_SESSIONS; i++)

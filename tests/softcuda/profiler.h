@@ -52,6 +52,8 @@ uint32_t su_version(void);
 size_t su_record_size(unsigned kind, uint32_t version);
 size_t su_size(unsigned kind);
 bool su_wants(unsigned kind, const struct sc_context *context);
+/* The thread that hands buffers back: its signals are those of the thread that calls this. */
+void su_start_worker(void);
 void su_put(unsigned kind, const struct sc_context *context, const void *record);
 void su_flush_all(bool forced);
 void su_hand_back(void);

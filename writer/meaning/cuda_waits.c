@@ -9,10 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cuda_activity.h"
-#include "hash.h"
 #include "activity_layout.h"
+#include "cuda_activity.h"
 #include "device_record.h"
+#include "hash.h"
+#include "pauses.h"
 
 #define QUEUES	 512u
 #define CONTEXTS 64u   /* waits for a context that are remembered; a power of two */
@@ -283,6 +284,14 @@ static void stream_waits(struct xs_process *process, const struct stream_wait *w
 	waits->streams[waits->stream_count++] = *wait;
 }
 
+/* A call that lasts until after a pause has a slice that ends at it. */
+static bool is_cut(const struct xs_process *process, const struct xs_cuda_call *call, uint64_t end)
+{
+	uint64_t off = xs_process_paused_after(process, call->tick);
+
+	return off != UINT64_MAX && xs_process_ns(process, off) <= end;
+}
+
 bool xs_cuda_waited(struct xs_process *process, const unsigned char *data, uint32_t size)
 {
 	struct xs_cuda *cuda = process->cuda;
@@ -314,7 +323,8 @@ bool xs_cuda_waited(struct xs_process *process, const unsigned char *data, uint3
 		held.wait.queue |= XS_CUDA_MEMBER(SYNCHRONIZATION, streamId);
 	if (type == SYNC_EVENT)
 		held.event = context | XS_CUDA_MEMBER(SYNCHRONIZATION, cudaEventId);
-	if (held.wait.end >= held.wait.start && held.wait.end <= process->horizon)
+	if (held.wait.end >= held.wait.start && held.wait.end <= process->horizon &&
+	    !is_cut(process, call, held.wait.end))
 		hold(process, waits, &held);
 	return true;
 }
