@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "call_values.h"
+#include "environment.h"
 #include "lock.h"
 #include "process.h"
 #include "rank.h"
@@ -87,11 +88,11 @@ static bool map_files(int directory, const char *secret)
 static char late_run[XS_ENV_RUN_MAX];
 
 /* The run directory, or -errno. The secret is asked for before the run's files are mapped. */
-static int open_run(const char **ret_secret)
+static int open_run(char *const *environment, const char **ret_secret)
 {
 	if (!xs_self.control &&
-	    !xs_run_parse(late_run[0] ? late_run : getenv(XS_ENV_RUN), xs_self.dir,
-			  sizeof(xs_self.dir) - XS_NAME_MAX, ret_secret))
+	    !xs_run_parse(late_run[0] ? late_run : xs_environment_value(environment, XS_ENV_RUN),
+			  xs_self.dir, sizeof(xs_self.dir) - XS_NAME_MAX, ret_secret))
 		return -ENOENT;
 	return xs_shm_open_directory(xs_self.dir);
 }
@@ -117,7 +118,7 @@ static uint32_t put_arguments(char *text, uint32_t size)
 	return used;
 }
 
-static struct xs_process_file *make_process(int directory, uint32_t slots)
+static struct xs_process_file *make_process(int directory, uint32_t slots, char *const *environment)
 {
 	uint64_t ring_size = xs_ring_size(slots);
 	struct xs_process_file *process;
@@ -153,7 +154,7 @@ static struct xs_process_file *make_process(int directory, uint32_t slots)
 		xs_copy_function_costs(process, xs_self.process);
 	(void)xs_sys(SYS_prctl, PR_GET_NAME, process->comm);
 	process->arguments_length = put_arguments(process->arguments, sizeof(process->arguments));
-	if (xs_job_rank(&rank, &world_size)) {
+	if (xs_job_rank(environment, &rank, &world_size)) {
 		atomic_store_explicit(&process->world_size, world_size, memory_order_relaxed);
 		atomic_store_explicit(&process->rank_told, rank + 1, memory_order_relaxed);
 	}
@@ -168,7 +169,7 @@ static struct xs_process_file *make_process(int directory, uint32_t slots)
  * Not after --stop, no descendants with --follow-child-process 0, and of the ranks only those of
  * --ranks-to-sample.
  */
-static bool may_join(void)
+static bool may_join(char *const *environment)
 {
 	const char *ranks = xs_self.control->options.ranks;
 	int32_t rank, size, pid;
@@ -176,7 +177,8 @@ static bool may_join(void)
 	if (atomic_load_explicit(&xs_self.control->paused, memory_order_relaxed) & XS_PAUSE_STOPPED)
 		return false;
 	/* the launcher of the job may be a child of ours */
-	if (ranks[0] && xs_job_rank(&rank, &size) && !xs_is_listed(ranks, (uint64_t)rank))
+	if (ranks[0] && xs_job_rank(environment, &rank, &size) &&
+	    !xs_is_listed(ranks, (uint64_t)rank))
 		return false;
 	pid = (int32_t)xs_sys(SYS_getpid);
 	return xs_self.control->options.follow_children || pid == xs_self.control->app_pid ||
@@ -185,17 +187,17 @@ static bool may_join(void)
 }
 
 /* With the lock held. A process of few resources (ulimit -v) gets fewer rings. */
-static bool join(void)
+static bool join_in(char *const *environment)
 {
 	const char *secret = NULL;
-	int directory = open_run(&secret);
+	int directory = open_run(environment, &secret);
 	bool may = (xs_self.control || (directory >= 0 && map_files(directory, secret))) &&
-		   may_join();
+		   may_join(environment);
 	struct xs_process_file *process = NULL;
 
 	for (uint32_t slots = XS_FIRST_SLOTS; may && directory >= 0 && slots && !process;
 	     slots /= 4)
-		process = make_process(directory, slots);
+		process = make_process(directory, slots, environment);
 	if (directory >= 0)
 		(void)xs_sys(SYS_close, directory);
 	if (!may)
@@ -214,6 +216,17 @@ static bool join(void)
 	xs_rings_forget();
 	xs_doorbell_ring(xs_bell);
 	return true;
+}
+
+static bool join(void)
+{
+	void *map;
+	char *const *environment = xs_environment_begin(&map);
+	bool joined = join_in(environment);
+
+	xs_control_begin(xs_environment_value(environment, XS_ENV_ENABLE));
+	xs_environment_end(map);
+	return joined;
 }
 
 /*
@@ -297,8 +310,10 @@ const struct xs_options *xs_collector_options(void)
 __attribute__((constructor)) static void hurry(int count, char **arguments)
 {
 	started_with = count > 0 ? arguments : NULL;
+	xs_environment_is_quiet(true);
 	(void)xs_collector_options();
 	started_with = NULL;
+	xs_environment_is_quiet(false);
 }
 #else
 __attribute__((constructor)) static void hurry(void)

@@ -13,11 +13,11 @@
 #include <string.h>
 #include <strings.h>
 
+#include "environment.h"
 #include "lock.h"
 #include "self.h"
 
-#define EXPORT	   __attribute__((visibility("default")))
-#define ENV_ENABLE "PTI_ENABLE_COLLECTION"
+#define EXPORT __attribute__((visibility("default")))
 
 enum itt_word { ITT_SILENT, ITT_PAUSE, ITT_RESUME };
 
@@ -25,6 +25,7 @@ enum itt_word { ITT_SILENT, ITT_PAUSE, ITT_RESUME };
 static struct {
 	enum itt_word itt;
 	bool detached, parsed;
+	_Atomic bool enabled; /* as XS_ENV_ENABLE says */
 	const char *iteration_name;
 	uint64_t first, last; /* iterations to record */
 	_Atomic uint64_t iteration;
@@ -65,10 +66,9 @@ static void parse(const struct xs_options *options)
  * As unitrace reads it, which looks for a 0 at the beginning and takes anything else for a yes; but
  * those are no words for yes.
  */
-static bool environment_enables(void)
+static bool is_yes(const char *value)
 {
 	static const char *const no[] = { "false", "off", "no" };
-	const char *value = getenv(ENV_ENABLE);
 
 	if (!value || value[0] == '0')
 		return false;
@@ -78,6 +78,11 @@ static bool environment_enables(void)
 	return true;
 }
 
+void xs_control_begin(const char *enable)
+{
+	atomic_store_explicit(&control.enabled, is_yes(enable), memory_order_relaxed);
+}
+
 /* What the program says itself. */
 static bool paused_by_program(const struct xs_options *options)
 {
@@ -85,7 +90,9 @@ static bool paused_by_program(const struct xs_options *options)
 		return false;
 	if (control.detached || !options->start_paused)
 		return control.detached;
-	return control.itt == ITT_SILENT ? !environment_enables() : control.itt == ITT_PAUSE;
+	return control.itt == ITT_SILENT
+		       ? !atomic_load_explicit(&control.enabled, memory_order_relaxed)
+		       : control.itt == ITT_PAUSE;
 }
 
 enum xs_open_gate xs_gate_wanted(void)
@@ -233,13 +240,28 @@ static void *real(_Atomic(void *) *slot, const char *name)
 	return function;
 }
 
-static void changed(const char *assignment)
+static bool is_ours(const char *assignment)
 {
-	const size_t n = sizeof(ENV_ENABLE) - 1;
+	const size_t n = sizeof(XS_ENV_ENABLE) - 1;
 
-	if (!assignment ||
-	    (!strncmp(assignment, ENV_ENABLE, n) && (!assignment[n] || assignment[n] == '=')))
-		xs_gate_update();
+	return !strncmp(assignment, XS_ENV_ENABLE, n) && (!assignment[n] || assignment[n] == '=');
+}
+
+/* From what the call was given: another thread may be changing the environment by now. */
+static void changed(const char *value)
+{
+	xs_control_begin(value);
+	xs_gate_update();
+}
+
+/* It may have been there already. */
+static void added(void)
+{
+	void *map;
+	char *const *environment = xs_environment_begin(&map);
+
+	changed(xs_environment_value(environment, XS_ENV_ENABLE));
+	xs_environment_end(map);
 }
 
 EXPORT int setenv(const char *name, const char *value, int overwrite)
@@ -248,7 +270,10 @@ EXPORT int setenv(const char *name, const char *value, int overwrite)
 	int (*function)(const char *, const char *, int) = real(&slot, "setenv");
 	int result = function(name, value, overwrite);
 
-	changed(result ? "" : name);
+	if (!result && is_ours(name) && overwrite)
+		changed(value);
+	else if (!result && is_ours(name))
+		added();
 	return result;
 }
 
@@ -258,7 +283,8 @@ EXPORT int unsetenv(const char *name)
 	int (*function)(const char *) = real(&slot, "unsetenv");
 	int result = function(name);
 
-	changed(result ? "" : name);
+	if (!result && is_ours(name))
+		changed(NULL);
 	return result;
 }
 
@@ -267,8 +293,10 @@ EXPORT int putenv(char *assignment)
 	static _Atomic(void *) slot;
 	int (*function)(char *) = real(&slot, "putenv");
 	int result = function(assignment);
+	const char *mark = !result && is_ours(assignment) ? strchr(assignment, '=') : NULL;
 
-	changed(result ? "" : assignment);
+	if (!result && is_ours(assignment))
+		changed(mark ? mark + 1 : NULL); /* without a mark it is taken out */
 	return result;
 }
 
@@ -278,6 +306,7 @@ EXPORT int clearenv(void)
 	int (*function)(void) = real(&slot, "clearenv");
 	int result = function();
 
-	changed(NULL);
+	if (!result)
+		changed(NULL);
 	return result;
 }

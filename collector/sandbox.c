@@ -13,6 +13,7 @@
 #include <sys/types.h>
 
 #include "companion.h"
+#include "environment.h"
 #include "lock.h"
 #include "self.h"
 #include "sys.h"
@@ -92,18 +93,18 @@ static bool is_another(void)
 _Atomic bool xs_starts_untraced;
 __thread int32_t xs_child_starts_untraced __attribute__((tls_model("initial-exec")));
 
+static char *run_place; /* of what leads programs to the run, in the environment */
+
 static void start_untraced(bool another, int32_t pid)
 {
-	char *run = getenv(XS_ENV_RUN);
-
 	if (another) {
 		xs_child_starts_untraced = pid;
 		return;
 	}
 	xs_tell_unseen(XS_UNSEEN_SANDBOX_EXEC);
 	atomic_store_explicit(&xs_starts_untraced, true, memory_order_relaxed);
-	if (run)
-		*run = '\0';
+	if (run_place)
+		*run_place = '\0';
 }
 
 /* What may be needed later, and could not be had then. */
@@ -183,9 +184,12 @@ static void seal(struct entry *entry)
 /* Of a program that is not traced, and that nothing leads to a run, nothing is asked. */
 static bool is_of_no_run(void)
 {
-	const char *run = getenv(XS_ENV_RUN);
+	const char *run;
 
-	return xs_state() == XS_OFF && !(run && *run);
+	if (xs_state() != XS_OFF)
+		return false;
+	run = xs_environment_place(XS_ENV_RUN);
+	return !(run && *run);
 }
 
 /* In a sealed process nothing is read that the kernel may refuse: more filters forbid more. */
@@ -204,6 +208,9 @@ static struct entry enter(enum sandbox kind, const struct sock_fprog *filter)
 	}
 	entry.another = !xs_is_sealed() && is_another();
 	entry.may_end_us = filter && may_end_us(filter);
+	/* in a sealed process nobody can be asked: it is where it was */
+	if (!xs_is_sealed() && !entry.another)
+		run_place = xs_environment_place(XS_ENV_RUN);
 	if (entry.another) {
 		entry.kind = SANDBOX_NONE;
 		if (entry.may_end_us && !xs_filter_may_end(filter, SYS_getpid))

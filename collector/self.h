@@ -78,6 +78,9 @@ void xs_copy_function_costs(struct xs_process_file *to, const struct xs_process_
 
 /* Joins the run unless that was done or is impossible. True: joined. */
 bool xs_start(void);
+#define XS_ENV_ENABLE "PTI_ENABLE_COLLECTION"
+/* What the environment says, when the process joins. */
+void xs_control_begin(const char *enable);
 /* As xs_companion_begin(). */
 bool xs_begin_late(const char *variable);
 

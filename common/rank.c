@@ -1,14 +1,18 @@
 #include "rank.h"
 
 #include <stddef.h>
-#include <stdlib.h>
+#include <string.h>
 
 /* -1: not there, or no number. */
-static int32_t number_in(const char *variable)
+static int32_t number_in(char *const *environment, const char *variable)
 {
-	const char *value = variable ? getenv(variable) : NULL;
+	size_t n = variable ? strlen(variable) : 0;
+	const char *value = NULL;
 	int64_t number = 0;
 
+	for (; n && *environment && !value; environment++)
+		if (!strncmp(*environment, variable, n) && (*environment)[n] == '=')
+			value = *environment + n + 1;
 	if (!value || !value[0])
 		return -1;
 	for (; *value >= '0' && *value <= '9' && number <= INT32_MAX; value++)
@@ -16,7 +20,7 @@ static int32_t number_in(const char *variable)
 	return *value || number > INT32_MAX ? -1 : (int32_t)number;
 }
 
-bool xs_job_rank(int32_t *ret_rank, int32_t *ret_size)
+bool xs_job_rank(char *const *environment, int32_t *ret_rank, int32_t *ret_size)
 {
 	/* the innermost launcher first: mpiexec within a job of Slurm */
 	static const struct {
@@ -31,7 +35,8 @@ bool xs_job_rank(int32_t *ret_rank, int32_t *ret_size)
 	};
 
 	for (size_t i = 0; i < sizeof(launchers) / sizeof(launchers[0]); i++) {
-		int32_t rank = number_in(launchers[i].rank), size = number_in(launchers[i].size);
+		int32_t rank = number_in(environment, launchers[i].rank),
+			size = number_in(environment, launchers[i].size);
 
 		if (rank < 0)
 			continue;
@@ -42,13 +47,13 @@ bool xs_job_rank(int32_t *ret_rank, int32_t *ret_size)
 	return false;
 }
 
-int32_t xs_local_rank(void)
+int32_t xs_local_rank(char *const *environment)
 {
 	static const char *const names[] = { "MPI_LOCALRANKID", "OMPI_COMM_WORLD_LOCAL_RANK",
 					     "SLURM_LOCALID", "PALS_LOCAL_RANKID", "LOCAL_RANK" };
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (number_in(names[i]) >= 0)
-			return number_in(names[i]);
+		if (number_in(environment, names[i]) >= 0)
+			return number_in(environment, names[i]);
 	return 0;
 }

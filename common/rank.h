@@ -11,9 +11,11 @@
 #define XS_RANK_VARIABLES \
 	"PMI_RANK, PMIX_RANK, OMPI_COMM_WORLD_RANK, SLURM_PROCID, PALS_RANKID, RANK"
 
-/* size: how many ranks there are; 0: not said. False: no rank. */
-bool xs_job_rank(int32_t *ret_rank, int32_t *ret_size);
+/*
+ * environment: as environ. size: how many ranks there are; 0: not said. False: no rank.
+ */
+bool xs_job_rank(char *const *environment, int32_t *ret_rank, int32_t *ret_size);
 /* Among the ranks of this machine; 0, too, if that is not said. */
-int32_t xs_local_rank(void);
+int32_t xs_local_rank(char *const *environment);
 
 #endif

@@ -150,11 +150,11 @@ void xs_sampler_start(struct xs_launch *launch, char **environment)
 	const struct xs_options *options = launch->options;
 
 	launch->counters = -1;
-	if (options->system_metrics && !xs_local_rank())
+	if (options->system_metrics && !xs_local_rank(environ))
 		start_system(launch, environment);
 	/* a rank that was chosen samples, whichever it is */
 	if ((options->metric_sampling || options->stall_sampling) &&
-	    (options->ranks[0] || !xs_local_rank()))
+	    (options->ranks[0] || !xs_local_rank(environ)))
 		start_metrics(launch, environment);
 	if (options->cpu_events)
 		start_processors(launch, environment);

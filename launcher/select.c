@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 #include <string.h>
 
 #include "kernel_filter.h"
@@ -16,7 +17,7 @@ int32_t xs_rank(void)
 {
 	int32_t rank, size;
 
-	return xs_job_rank(&rank, &size) ? rank : -1;
+	return xs_job_rank(environ, &rank, &size) ? rank : -1;
 }
 
 bool xs_rank_wanted(const struct xs_options *options)

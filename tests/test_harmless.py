@@ -596,3 +596,11 @@ def test_directories_and_programs_with_odd_names(xstrace):
     assert run.status == 0
     run.check_expected()
     assert run.trace.metadata["command"][0] == str(app)
+
+
+@pytest.mark.parametrize("options", ["--chrome-itt-logging", "--chrome-itt-logging --start-paused"])
+@pytest.mark.parametrize("mode", ["first", "seal", "switch", "none"])
+def test_an_environment_that_changes(xstrace, mode, options):
+    """We look at it where another thread may be changing it, as getenv() must not."""
+    run = xstrace(options, "itt_environment", [mode, 150])
+    assert (run.status, run.out) == (0, "bad: 0\n"), run.err
