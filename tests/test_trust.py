@@ -21,6 +21,7 @@ import pytest
 from conftest import (
     APPS,
     NOBODY,
+    ROOT,
     XSTRACE,
     alive,
     compile_c,
@@ -724,3 +725,54 @@ def test_a_parent_that_has_ended(xstrace, family):
     shell.communicate(b"\n")
     wait_until(lambda: "changed" in log.read_text(), 10)
     wait_until(lambda: not alive(launcher))
+
+
+# ---- outputs of tools, in directories where others may make files ----
+
+
+@pytest.fixture
+def crowded(tmp_path):
+    """Where everybody may make files, as in /tmp."""
+    for part in (tmp_path, *list(tmp_path.parents)[:2]):
+        part.chmod(0o755)
+    place = tmp_path / "crowded"
+    place.mkdir()
+    place.chmod(0o1777)
+    (tmp_path / "in.json").write_text('{"traceEvents":[{"ph":"X","ts":1,"dur":2,"pid":3,"tid":3,"name":"a","cat":"cpu_op"}]}')
+    return place
+
+
+def tool(name, place, *words):
+    command = [sys.executable, ROOT / "scripts" / name, *words]
+    return subprocess.run(command, cwd=place.parent, capture_output=True, text=True, timeout=60)
+
+
+@root_only
+def test_rights_of_a_file_that_another_made(crowded):
+    """The output that takes its place has the rights of a new file: no setuid, and nobody else may write there."""
+    output = crowded / "out.csv"
+    as_nobody("sh", "-c", f"umask 0; echo x > {output}; chmod 6777 {output}")
+    assert tool("xstrace-query", crowded, "--format", "csv", "-o", output, "in.json", "select 1").returncode == 0
+    status = output.stat()
+    assert (status.st_uid, status.st_mode & 0o7777) == (os.geteuid(), 0o666 & ~umask())
+    output.chmod(0o4640)
+    assert tool("xstrace-query", crowded, "--format", "csv", "-o", output, "in.json", "select 1").returncode == 0
+    assert output.stat().st_mode & 0o7777 == 0o640
+
+
+@root_only
+def test_links_that_another_made(crowded):
+    """Where the kernel follows no link of another user's in such a directory, tools do not follow it either."""
+    if Path("/proc/sys/fs/protected_symlinks").read_text().strip() != "1":
+        pytest.skip("fs.protected_symlinks is not 1")
+    victim = crowded.parent / "victim"
+    victim.write_text("mine")
+    as_nobody("ln", "-s", victim, crowded / "out.csv")
+    done = tool("xstrace-query", crowded, "--format", "csv", "-o", crowded / "out.csv", "in.json", "select 1")
+    assert done.returncode and "Permission denied" in done.stderr and victim.read_text() == "mine"
+
+
+def umask():
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

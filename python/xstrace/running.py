@@ -261,14 +261,14 @@ def written(path, mode="wb", **how):
     real = unfinished = None
     try:
         real = os.path.realpath(path)
-        old = os.stat(path) if os.path.exists(path) else None
+        old = _there(path)
         if old and not stat.S_ISREG(old.st_mode):
             with open(path, mode, **how) as file:
                 yield file
             return
         descriptor, unfinished = tempfile.mkstemp(prefix=UNFINISHED, dir=os.path.dirname(real))
         with open(descriptor, mode, **how) as file:
-            os.fchmod(descriptor, stat.S_IMODE(old.st_mode) if old else 0o666 & ~_umask())
+            os.fchmod(descriptor, _mode_of(old))
             yield file
         os.replace(unfinished, real)
     except BaseException as error:
@@ -279,6 +279,21 @@ def written(path, mode="wb", **how):
         elif left := _left(unfinished):
             _say(os.path.basename(sys.argv[0]), f"{path}{left}")
         raise
+
+
+def _there(path):
+    """os.stat() of what is there; None: nothing. A link that the kernel does not follow (fs.protected_symlinks) is an error."""
+    try:
+        return os.stat(path)
+    except FileNotFoundError:
+        return None
+
+
+def _mode_of(old):
+    """Of the file that takes the place of `old`, as os.stat() has it. What others made says nothing about ours."""
+    if old and old.st_uid == os.geteuid():
+        return stat.S_IMODE(old.st_mode) & 0o777
+    return 0o666 & ~_umask()
 
 
 def _left(unfinished):
