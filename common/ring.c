@@ -16,6 +16,10 @@
 
 /* how long a blocked producer sleeps before it looks whether the consumer lives */
 #define WAIT_NS 50000000
+/* So long is waited while the consumer looks about, BEATS times at least, and reads nothing here.
+ */
+#define UNREAD_NS 10000000000u
+#define BEATS	  100u
 /* bytes that are made present at once, at most: some microseconds */
 #define PIECE_MAX (32u << 10)
 
@@ -111,11 +115,36 @@ static bool room(const struct xs_producer *p, uint64_t start)
 	return (int64_t)(start + step_of(p) - tail) <= (int64_t)(p->mask + 1);
 }
 
+/*
+ * Who spoils the ring of another process, or its file, may end before the consumer has looked: then
+ * this ring is none of a process to it.
+ */
+struct patience {
+	uint64_t since, tail;
+	uint32_t beat;
+};
+
+static struct patience begin_patience(const struct xs_ring *ring, uint64_t now)
+{
+	return (struct patience){ now, atomic_load_explicit(&ring->tail, memory_order_relaxed),
+				  heartbeat() };
+}
+
+static bool is_unread(struct patience *patience, const struct xs_ring *ring)
+{
+	uint64_t now = xs_clock_ns(CLOCK_MONOTONIC);
+
+	if (atomic_load_explicit(&ring->tail, memory_order_relaxed) != patience->tail)
+		*patience = begin_patience(ring, now);
+	return now - patience->since > UNREAD_NS && heartbeat() - patience->beat > BEATS;
+}
+
 static bool wait_for_room(struct xs_producer *p, struct xs_doorbell *bell, uint64_t start)
 {
 	struct timespec timeout = { 0, WAIT_NS };
 	struct xs_ring *ring = p->ring;
 	uint64_t begin = xs_clock_ns(CLOCK_MONOTONIC);
+	struct patience patience = begin_patience(ring, begin);
 
 	count(&ring->blocked, 1);
 	while (!room(p, start) && !xs_is_sealed()) {
@@ -132,8 +161,9 @@ static bool wait_for_room(struct xs_producer *p, struct xs_doorbell *bell, uint6
 		if (room(p, start))
 			break;
 		if (xs_sys(SYS_futex, &ring->waiting, FUTEX_WAIT, 1, &timeout) == -ETIMEDOUT &&
-		    the_consumer && beat == heartbeat() &&
-		    !xs_pid_alive(the_consumer->pid, the_consumer->start)) {
+		    the_consumer &&
+		    (beat == heartbeat() ? !xs_pid_alive(the_consumer->pid, the_consumer->start)
+					 : is_unread(&patience, ring))) {
 			/*
 			 * for good: an application must not stand still because its tracer was
 			 * killed

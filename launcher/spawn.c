@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -133,6 +134,10 @@ static void pass_on(const struct xs_launch *launch, int app, const siginfo_t *in
 	 */
 	if (info->si_code == SI_KERNEL && (info->si_signo == SIGHUP || info->si_signo == SIGCONT) &&
 	    getsid(0) == getpid())
+		(void)kill(app, info->si_signo);
+	/* of a timer that was not ours, just before it became the application's */
+	if (info->si_code == SI_KERNEL &&
+	    (info->si_signo == SIGALRM || info->si_signo == SIGPROF || info->si_signo == SIGVTALRM))
 		(void)kill(app, info->si_signo);
 	if (info->si_code != SI_USER && info->si_code != SI_QUEUE && info->si_code != SI_TKILL)
 		return;
@@ -268,6 +273,26 @@ static char **shell_arguments(const char *path, char **argv)
 	return result;
 }
 
+static const int clocks[] = { ITIMER_REAL, ITIMER_VIRTUAL, ITIMER_PROF };
+#define CLOCKS (sizeof(clocks) / sizeof(clocks[0]))
+
+/* Timers of who called exec to start us (alarm()) are the application's: exec keeps them. */
+static void take_timers(struct itimerval *timers)
+{
+	static const struct itimerval off;
+
+	for (size_t i = 0; i < CLOCKS; i++)
+		if (setitimer(clocks[i], &off, &timers[i]))
+			timers[i] = off;
+}
+
+static void give_timers(const struct itimerval *timers)
+{
+	for (size_t i = 0; i < CLOCKS; i++)
+		if (timerisset(&timers[i].it_value))
+			(void)setitimer(clocks[i], &timers[i], NULL);
+}
+
 /*
  * vfork: the child only undoes what we did to signals, and calls exec. Its pid, or -errno of fork
  * or exec.
@@ -277,10 +302,12 @@ static __attribute__((noinline)) int start_application(struct xs_launch *launch,
 						       char **environment, uint64_t mask,
 						       const struct sigaction *sigchld)
 {
+	struct itimerval timers[CLOCKS];
 	volatile int failed = 0;
-	int launcher = getpid();
-	int app = vfork();
+	int launcher = getpid(), app;
 
+	take_timers(timers);
+	app = vfork();
 	if (app == 0) {
 		/* SIGKILL of the launcher is meant for the application */
 		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -293,6 +320,7 @@ static __attribute__((noinline)) int start_application(struct xs_launch *launch,
 		(void)set_mask(mask, NULL);
 		xs_counters_offer(launch);
 		xs_limits_restore();
+		give_timers(timers);
 		launch->control->launch_ns = xs_clock_ns(CLOCK_MONOTONIC) - xs_launcher_began;
 		execve(path, argv, environment);
 		if (errno == ENOEXEC && shell_argv)

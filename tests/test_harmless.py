@@ -10,6 +10,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -147,6 +148,18 @@ def test_the_program_sees_what_it_would_see(xstrace, name):
     ours = check_probe(bare, traced)
     assert ours["LD_PRELOAD"] == ours["INTEL_LIBITTNOTIFY64"] == ours["OPENCL_LAYERS"]
     assert ours["LD_PRELOAD"] == ours["CUDA_INJECTION64_PATH"] == ours["NVTX_INJECTION64_PATH"]
+
+
+def test_timers_that_exec_keeps(xstrace):
+    """`alarm 1; exec xstrace …`: the time is the program's."""
+    left = "import signal\nprint([signal.getitimer(which)[0] > 0 for which in (0, 1, 2)], flush=True)\nsignal.setitimer(0, 0.1)\nsignal.pause()"
+
+    def prepare():
+        for which in (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF):
+            signal.setitimer(which, 50)
+
+    run = xstrace("-d", sys.executable, ["-c", left], preexec_fn=prepare)
+    assert (run.status, run.out) == (-signal.SIGALRM, "[True, True, True]\n")
 
 
 def test_only_the_variables_that_are_needed(xstrace):

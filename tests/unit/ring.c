@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
@@ -243,6 +244,42 @@ static void reused_consumer(void)
 		n++;
 	CHECK(n == SIZE / 16, "%u records, not %u", n, SIZE / 16);
 	CHECK(atomic_load(&ring->consumer_dead), "noticed");
+}
+
+/* A consumer that lives, and looks at everything but this ring. */
+static void *beat(void *stop)
+{
+	struct timespec pause = { 0, 10000000 };
+
+	while (!atomic_load((atomic_bool *)stop)) {
+		atomic_fetch_add(&consumer.heartbeat, 1);
+		(void)nanosleep(&pause, NULL);
+	}
+	return NULL;
+}
+
+static void consumer_that_looks_elsewhere(void)
+{
+	atomic_bool stop = false;
+	pthread_t thread;
+	uint64_t waited;
+	uint32_t n = 0;
+
+	setup(XS_FULL_BLOCK, SIZE);
+	consumer.pid = getpid();
+	consumer.start = xs_pid_start(getpid());
+	(void)pthread_create(&thread, NULL, beat, &stop);
+	waited = xs_clock_ns(CLOCK_MONOTONIC);
+	while (put(n, 16, XS_CALL, XS_ROLE_OTHER) && n < SIZE)
+		n++;
+	waited = xs_clock_ns(CLOCK_MONOTONIC) - waited;
+	atomic_store(&stop, true);
+	(void)pthread_join(thread, NULL);
+	CHECK(n == SIZE / 16, "%u records, not %u", n, SIZE / 16);
+	CHECK(atomic_load(&ring->consumer_dead), "noticed");
+	CHECK(waited > 9000000000u && waited < 30000000000u, "after %llu ns",
+	      (unsigned long long)waited);
+	CHECK(atomic_load(&ring->lost) == 1, "counted");
 }
 
 /* ---- wake-ups: whatever waits has a time-out too, which would hide that nobody woke it ---- */
@@ -778,6 +815,7 @@ int main(int argc, char **argv)
 	tap_run("errno is kept", errno_is_kept);
 	tap_run("block: a dead consumer", dead_consumer);
 	tap_run("block: a consumer whose pid is another's", reused_consumer);
+	tap_run("block: a consumer that looks elsewhere", consumer_that_looks_elsewhere);
 	tap_run("block: a slow consumer", slow_consumer);
 	tap_run("block: a producer sleeps", producer_sleeps);
 	tap_run("block: a producer is woken", release_wakes);
