@@ -10,6 +10,8 @@
 #define STEP XS_PAGE	 /* of text that is made present at once */
 #define NEAR (64u << 10) /* of text that others may be about to make present */
 #define LINE 8u		 /* slots that are probed in one place */
+/* A table that nobody has spoilt has no such row of slots without an empty one. */
+#define PROBES 8192u
 
 /* What is looked for: pieces, `length` bytes in all. */
 struct wanted {
@@ -187,7 +189,7 @@ static uint32_t intern(struct xs_strings *strings, const struct wanted *wanted)
 	 * never full (XS_STRINGS_COUNT), so the search ends at an empty slot; the bound is for a
 	 * spoilt table
 	 */
-	for (uint32_t probe = 0; probe < XS_STRINGS_SLOTS + 2 * LINE; probe++) {
+	for (uint32_t probe = 0; probe < PROBES; probe++) {
 		_Atomic uint32_t *slot = &strings->slot[slot_of(wanted->hash, probe)];
 		const struct xs_string *found;
 		uint32_t id;

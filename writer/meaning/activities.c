@@ -32,8 +32,8 @@ static void read_activity(struct xs_track *track, const struct xs_activity_recor
 
 	if (size < sizeof(*record) || activity.length > size - sizeof(*record))
 		return;
-	if (record->end < record->start || record->start > INT64_MAX ||
-	    (int64_t)activity.start < 0 || activity.end > process->horizon) {
+	if (record->end < record->start || record->end > INT64_MAX || (int64_t)activity.start < 0 ||
+	    activity.end > process->horizon) {
 		process->impossible++;
 		return;
 	}
