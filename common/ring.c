@@ -179,12 +179,13 @@ static bool wait_for_room(struct xs_producer *p, struct xs_doorbell *bell, uint6
 
 /*
  * Overwrite: the step at `start` is about to be used again; counts what is lost in it and moves the
- * intact part's beginning.
+ * intact part's beginning. What an earlier trace has is not lost.
  */
 static void give_up_oldest(struct xs_producer *p, uint64_t start)
 {
 	uint64_t size = p->mask + 1, step = step_of(p);
 	struct xs_ring *ring = p->ring;
+	uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
 	uint64_t pos, end, lost = 0;
 	uint32_t bytes;
 
@@ -202,7 +203,7 @@ static void give_up_oldest(struct xs_producer *p, uint64_t start)
 				&ring->tail_tid,
 				(uint32_t)((const struct xs_thread_record *)event)->tid,
 				memory_order_relaxed);
-		else if (event->kind != XS_PAD)
+		else if (event->kind != XS_PAD && (int64_t)(pos - tail) >= 0)
 			lost++;
 		pos += bytes;
 	}

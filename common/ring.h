@@ -59,6 +59,8 @@ struct xs_ring {
 	/* written by the consumer, read by both */
 	_Alignas(64) _Atomic uint64_t tail; /* bytes ever consumed, and safe to overwrite */
 	_Atomic uint32_t waiting;	    /* futex: the producer waits for room */
+	/* of `lost` and `lost_nested`: what a trace that is complete has counted */
+	_Atomic uint64_t lost_told;
 	/* read by the consumer at the end, or rarely */
 	_Alignas(64) _Atomic uint32_t state; /* enum xs_ring_state */
 	_Atomic uint32_t tid;

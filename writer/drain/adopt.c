@@ -112,14 +112,16 @@ static void go_back(struct xs_track *track)
 	xs_track_stats(track, track->tid, 0);
 }
 
-/* Behind a cut: the same thread, whose counts begin anew. */
+/*
+ * Behind a cut: the same thread, whose counts begin anew. What its ring has lost since the cut is
+ * this trace's, also what it lost before we looked.
+ */
 static void begin_again(struct xs_track *track, const struct xs_ring_saved *saved)
 {
 	const struct xs_ring *ring = track->ring;
 
 	track->records = 0;
-	track->lost_base = atomic_load_explicit(&ring->lost, memory_order_relaxed) +
-			   atomic_load_explicit(&ring->lost_nested, memory_order_relaxed);
+	track->lost_base = atomic_load_explicit(&ring->lost_told, memory_order_relaxed);
 	if (saved->tid && atomic_load_explicit(&ring->state, memory_order_relaxed) == XS_RING_LIVE)
 		xs_track_stats(track, saved->tid, saved->name);
 }

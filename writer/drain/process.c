@@ -165,6 +165,8 @@ static void finish_track(struct xs_track *track, uint64_t end)
 	uint32_t call = atomic_load_explicit(&track->ring->call, memory_order_relaxed);
 	uint64_t call_tick = atomic_load_explicit(&track->ring->call_tick, memory_order_relaxed);
 	uint64_t start = xs_process_ns(process, call_tick), call_end = end, off;
+	uint64_t lost = atomic_load_explicit(&track->ring->lost, memory_order_relaxed) +
+			atomic_load_explicit(&track->ring->lost_nested, memory_order_relaxed);
 
 	if (atomic_load_explicit(&track->ring->state, memory_order_relaxed) != XS_RING_LIVE ||
 	    call_tick < process->run->began || call_tick > track->latest)
@@ -172,9 +174,8 @@ static void finish_track(struct xs_track *track, uint64_t end)
 	/* a dump: that call began when the history had been read already */
 	if (process->run->flight && start >= process->run->dump->to)
 		call = 0;
-	xs_track_close_stats(track, atomic_load_explicit(&track->ring->lost, memory_order_relaxed) +
-					    atomic_load_explicit(&track->ring->lost_nested,
-								 memory_order_relaxed));
+	xs_track_close_stats(track, lost);
+	atomic_store_explicit(&track->ring->lost_told, lost, memory_order_relaxed);
 	if (call && track->thread < process->thread_count)
 		process->threads[track->thread].call = call;
 	off = xs_process_paused_after(process, call_tick);

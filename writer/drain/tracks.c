@@ -124,6 +124,21 @@ static bool is_odd(const struct xs_track *track, uint64_t head)
 			     track->process->run->options->on_full != XS_FULL_OVERWRITE);
 }
 
+/*
+ * Overwrite: the intact records begin at a step that the producer has told. Behind a cut that may
+ * be the step in which we stopped: what it holds of ours is counted as lost, and read no more.
+ */
+static bool is_overwritten(const struct xs_track *track, uint64_t head)
+{
+	uint64_t unread = xs_track_unread(track),
+		 intact = atomic_load_explicit(&track->ring->tail_lost, memory_order_acquire);
+
+	if (head - unread > track->ring_size)
+		return true;
+	return track->process->run->options->on_full == XS_FULL_OVERWRITE &&
+	       intact - unread - 1 < head - unread;
+}
+
 /* Where its records end by now; and what has happened to the ring meanwhile. */
 void xs_track_begin(struct xs_track *track)
 {
@@ -135,11 +150,8 @@ void xs_track_begin(struct xs_track *track)
 	track->head = head;
 	track->latest = xs_tick(process->run->use_tsc) + XS_SKEW;
 	process->horizon = xs_process_ns(process, track->latest);
-	if (head - xs_track_unread(track) > track->ring_size) {
-		/*
-		 * overwritten (or hostile): the intact records begin at a step that the producer
-		 * told
-		 */
+	if (is_overwritten(track, head)) {
+		uint32_t tid;
 		uint64_t intact =
 			atomic_load_explicit(&track->ring->tail_lost, memory_order_acquire);
 
@@ -148,8 +160,10 @@ void xs_track_begin(struct xs_track *track)
 		track->pos = intact;
 		while (track->depth)
 			xs_extra_drop(process, &track->open[--track->depth]);
-		track->tid = atomic_load_explicit(&track->ring->tail_tid, memory_order_relaxed);
-		xs_track_stats(track, track->tid, 0);
+		tid = atomic_load_explicit(&track->ring->tail_tid, memory_order_relaxed);
+		if (tid != track->tid || track->thread == UINT32_MAX)
+			xs_track_stats(track, tid, 0);
+		track->tid = tid;
 		XS_TELL_SINKS(process, enter, track);
 	}
 	/* after head: a thread that wrote a record after a pause had seen the pause's end */
