@@ -269,6 +269,10 @@ struct xs_process_file {
 	_Atomic uint64_t untimed;    /* commands whose device times cannot be read */
 	_Atomic uint64_t unmeasured; /* runs of kernels whose metrics cannot be read */
 	_Atomic uint64_t unsampled;  /* samples of instructions that were lost, at least */
+	/* of these four: what traces that are complete have told */
+	struct xs_counts_told {
+		_Atomic uint64_t lost_no_ring, untimed, unmeasured, unsampled;
+	} told;
 	struct xs_unfreed unfreed[XS_UNFREED];
 	_Atomic uint64_t commands_ended; /* as in struct xs_ring, by threads that have no ring */
 	_Atomic uint32_t unseen;	 /* enum xs_unseen, a bit each */

@@ -150,6 +150,20 @@ static int look_up(struct xs_options *options)
 	return result;
 }
 
+/*
+ * The list of the run's traces gets its memory while there is some: a program that fills the run
+ * directory is to find its trace, which says how much is lost.
+ */
+static void reserve_list(const struct xs_launch *launch)
+{
+	char name[XS_NAME_MAX];
+	void *map;
+
+	xs_dump_name(name, 0);
+	if (!xs_shm_map_at(launch->directory, name, XS_SHM_CREATE, PATH_MAX, &map, NULL))
+		munmap(map, PATH_MAX);
+}
+
 static int begin(int pid, struct xs_options *options, bool own_output, char **all, char **argv)
 {
 	struct xs_launch launch = { .directory = -1 };
@@ -178,6 +192,7 @@ static int begin(int pid, struct xs_options *options, bool own_output, char **al
 		xs_launch_destroy(&launch);
 		return refuse("--session %s: there is such a session already", options->session);
 	}
+	reserve_list(&launch);
 	silence(options);
 	error = xs_start_drain(&launch, drain);
 	if (error < 0) {

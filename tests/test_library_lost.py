@@ -4,10 +4,11 @@ import collections
 import os
 import re
 import subprocess
+from pathlib import Path
 
 import pytest
 
-from conftest import BUILD, ROOT, XSTRACE, Trace
+from conftest import BUILD, ROOT, XSTRACE, Trace, mounted, root_only
 
 API = BUILD / "library"
 SMALL = "--ring-size 64K --backlog 0"
@@ -16,9 +17,11 @@ PAIRS = 20_000  # of begin and end, of each thread in each trace: ten times what
 
 # OPTIONS DIRECTORY ROUNDS THREADS [BEFORE AFTER]: the same threads in each trace, which commands begin and end, or the program itself
 SOURCE = r"""
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 #include <xstrace/xstrace.h>
 
 static pthread_barrier_t barrier;
@@ -35,6 +38,17 @@ static void *record(void *unused)
 		pthread_barrier_wait(&barrier);
 	}
 	return unused;
+}
+
+static void fill(const char *path)
+{
+	static char bytes[65536];
+	int fd = open(path, O_WRONLY | O_CREAT, 0600);
+
+	for (size_t size = sizeof(bytes); size; size /= 2)
+		while (write(fd, bytes, size) > 0)
+			;
+	close(fd);
 }
 
 static void save(const char *directory, long round)
@@ -62,6 +76,8 @@ int main(int argc, char **argv)
 	pthread_barrier_init(&barrier, NULL, count + 1);
 	if (xstrace_prepare(&config))
 		return puts(xstrace_why()), 1;
+	if (getenv("FILL"))
+		fill(getenv("FILL"));
 	for (long i = 0; i < count; i++)
 		pthread_create(&threads[i], NULL, record, NULL);
 	for (long round = 0; round < rounds; round++) {
@@ -126,3 +142,15 @@ def test_full_rings_of_traces_from_another_shell(xstrace, program, policy, tmp_p
     assert len(traces) == 3
     for trace in traces:
         assert check(trace, 2) > 0
+
+
+@root_only
+def test_no_memory_for_a_ring(xstrace, program):
+    """/dev/shm is full before the threads begin: each trace is there, and lacks its own events and no older ones."""
+    with mounted("/dev/shm", "size=40m"):
+        out = run(xstrace, program, SMALL, 3, 12, FILL="/dev/shm/full")
+        Path("/dev/shm/full").unlink()
+    traces = [Trace(path) for path in out.splitlines()]
+    assert len(traces) == 3, out
+    for trace in traces:
+        assert check(trace, 12) - 2 * PAIRS * 12 in OWN

@@ -95,17 +95,28 @@ bool xs_loop_wants_cut(const struct xs_loop *loop)
 		       atomic_load_explicit(&control->cut, memory_order_relaxed);
 }
 
-/* The traces of a cut, a NUL behind each, where the program looks for them. */
-static int begin_list(const struct xs_run *run, uint32_t number)
+/*
+ * The traces of a cut, a NUL behind each, where the program looks for them. It is always the same
+ * file, under a new name: its memory is there since the run began (launcher/host.c).
+ */
+static int begin_list(struct xs_loop *loop, uint32_t number)
 {
-	char name[XS_NAME_MAX];
+	static const char nothing[PATH_MAX];
+	char from[XS_NAME_MAX], to[XS_NAME_MAX];
+	int list;
 
-	xs_dump_name(name, number - 1);
-	(void)unlinkat(run->directory, name, 0);
-	xs_dump_name(name, number);
-	(void)unlinkat(run->directory, name, 0);
-	return openat(run->directory, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
-		      0600);
+	xs_dump_name(from, loop->listed);
+	xs_dump_name(to, number);
+	(void)renameat(loop->run.directory, from, loop->run.directory, to);
+	loop->listed = number;
+	list = xs_shm_open(loop->run.directory, to, XS_SHM_OPEN);
+	if (list < 0) { /* it is gone, or something else */
+		(void)unlinkat(loop->run.directory, to, 0);
+		list = xs_shm_open(loop->run.directory, to, XS_SHM_CREATE);
+	}
+	if (list >= 0)
+		(void)!pwrite(list, nothing, sizeof(nothing), 0);
+	return list;
 }
 
 static void end_cut(struct xs_control *control, uint32_t number)
@@ -130,7 +141,7 @@ void xs_loop_serve_cuts(struct xs_loop *loop)
 		end_cut(control, asked);
 		return;
 	}
-	list = begin_list(&loop->run, asked);
+	list = begin_list(loop, asked);
 	while ((process = loop->processes)) {
 		char path[PATH_MAX];
 

@@ -40,6 +40,7 @@ struct xs_loop {
 	uint64_t vain_since;
 	bool defers;		/* records are only moved: backlog.h */
 	uint64_t progress_told; /* CLOCK_MONOTONIC; 0: the application has not ended */
+	uint32_t listed;	/* the cut that the list of traces is of */
 };
 
 /* ---- joins.c ---- */

@@ -223,9 +223,18 @@ static uint64_t open_commands(const struct xs_process *process)
 	return open >> 63 ? 0 : open;
 }
 
+/* A count goes on for as long as the process lives: what no trace before this one has told. */
+static uint64_t not_told(const _Atomic uint64_t *count, _Atomic uint64_t *told)
+{
+	uint64_t now = atomic_load(count), before = atomic_exchange(told, now);
+
+	return now > before ? now - before : 0; /* a hostile one goes backwards */
+}
+
 /* What is open, and what was lost. */
 static void finish_tracks(struct xs_process *process)
 {
+	struct xs_process_file *file = process->file;
 	struct xs_run *run = process->run;
 	uint64_t now = run->flight ? run->dump->to : xs_process_ns(process, xs_tick(run->use_tsc));
 
@@ -238,16 +247,16 @@ static void finish_tracks(struct xs_process *process)
 		finish_track(process->tracks[i], now);
 	xs_spans_finish(process, now);
 	xs_requests_finish(process, now);
-	process->lost += atomic_load(&process->file->lost_no_ring);
+	process->lost += not_told(&file->lost_no_ring, &file->told.lost_no_ring);
 	process->open_commands = open_commands(process);
-	process->untimed = atomic_load(&process->file->untimed) + process->untimed_here;
-	process->unmeasured = atomic_load(&process->file->unmeasured);
+	process->untimed = not_told(&file->untimed, &file->told.untimed) + process->untimed_here;
+	process->unmeasured = not_told(&file->unmeasured, &file->told.unmeasured);
 	xs_cuda_metrics_end(process);
 	xs_cuda_finish(process);
 	process->unmeasured += xs_cuda_unjoined(process);
-	process->unsampled = atomic_load(&process->file->unsampled);
-	run->saw_python |= atomic_load(&process->file->unseen) >> XS_SEEN_PYTHON & 1;
-	run->saw_openmp |= atomic_load(&process->file->unseen) >> XS_SEEN_OPENMP & 1;
+	process->unsampled = not_told(&file->unsampled, &file->told.unsampled);
+	run->saw_python |= atomic_load(&file->unseen) >> XS_SEEN_PYTHON & 1;
+	run->saw_openmp |= atomic_load(&file->unseen) >> XS_SEEN_OPENMP & 1;
 	process->host_ns = now - xs_process_ns(process, process->join_tick);
 	xs_process_commit(process);
 }
