@@ -52,11 +52,17 @@ void xs_channel_say(int end, enum xs_word word, int32_t number)
 
 enum xs_heard xs_channel_hear(int end, bool wait, struct xs_message *ret)
 {
+	bool reset = false;
 	ssize_t n;
 
-	do
+	/*
+	 * who leaves with words of ours unheard leaves an error in front of his own, which are
+	 * still there
+	 */
+	do {
 		n = recv(end, ret, sizeof(*ret), wait ? 0 : MSG_DONTWAIT);
-	while (n < 0 && errno == EINTR);
+		reset = n < 0 && errno == ECONNRESET && !reset;
+	} while (n < 0 && (errno == EINTR || reset));
 	if (n == (ssize_t)sizeof(*ret))
 		return XS_HEARD;
 	return n < 0 && errno == EAGAIN ? XS_HEARD_NOTHING : XS_HEARD_END;
