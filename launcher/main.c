@@ -136,9 +136,11 @@ static __attribute__((noinline)) int run_traced(const struct xs_options *options
 	bool mpi;
 
 	if (find_parts(library, drain) < 0 || xs_check_library(library) < 0 ||
-	    xs_plain_library(library) < 0 || xs_devices_check(options) < 0 ||
-	    xs_output_check(options, &made.directory) < 0)
+	    xs_plain_library(library) < 0)
 		return XS_EXIT_SELF;
+	/* the devices last: what is said of them may be that the application runs */
+	if (xs_output_check(options, &made.directory) < 0 || xs_devices_check(options) < 0)
+		return unmake(&made);
 	if (make(&made, all, argv) < 0)
 		return unmake(&made);
 	kind = xs_program_kind(path, argv, &judged);

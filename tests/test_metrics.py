@@ -379,6 +379,14 @@ def test_without_a_driver(xstrace):
     assert (run.status, run.out) == (0, "ran\n") and "--metric-query: nothing is measured: Level Zero" in run.said[0]
 
 
+@pytest.mark.parametrize("places", ["--output-dir-path a/b", "--output-dir-path new -o /no/such/report"])
+def test_without_a_driver_nor_a_place(xstrace, places):
+    """What refuses the run comes before what says that it runs, and leaves nothing behind."""
+    run = xstrace(f"-k {places}", "echo", ["ran"], env={"ZE_ENABLE_ALT_DRIVERS": "/nonexistent"})
+    assert (run.status, run.out, len(run.said)) == (125, "", 1) and "No such file or directory" in run.said[0]
+    assert not (xstrace.cwd / "new").exists()
+
+
 FAULTS = {
     "zetMetricGroupGet:1:unsupported_feature": "does not tell of the metric group",
     "zetContextActivateMetricGroups:1:not_available": "does not activate the metric group",
