@@ -263,6 +263,11 @@ void xs_session_close(struct xs_launch *runs, size_t count);
 int xs_session_each(const char *session,
 		    int (*act)(const struct xs_launch *launch, const char *session));
 bool xs_session_drain_lives(const struct xs_control *control);
+/*
+ * Why a file of the run directory is not there: is the run ending? Its files go before that can be
+ * seen, so this waits for 100 ms.
+ */
+bool xs_session_ends(const struct xs_launch *launch);
 
 /*
  * --open: becomes xstrace-open, which the Python package brings; the exit status if that is not

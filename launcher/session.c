@@ -32,6 +32,17 @@ bool xs_session_drain_lives(const struct xs_control *control)
 	       xs_pid_alive(control->consumer.pid, control->consumer.start);
 }
 
+bool xs_session_ends(const struct xs_launch *launch)
+{
+	for (unsigned i = 0; i < 20; i++) {
+		if (atomic_load_explicit(&launch->control->finished, memory_order_acquire) ||
+		    !xs_session_drain_lives(launch->control) || access(launch->dir, F_OK) < 0)
+			return true;
+		(void)usleep(5000);
+	}
+	return false;
+}
+
 /* Looks at a run directory; when it runs, its files stay mapped. */
 static enum session_state look_inside(struct xs_launch *launch, int directory)
 {

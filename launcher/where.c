@@ -62,8 +62,11 @@ static int show(const struct xs_launch *launch, const char *session)
 	}
 	if (print(launch, atomic_load_explicit(&control->stacks_served, memory_order_relaxed)))
 		return 0;
-	xs_tell("xstrace: --stacks %s: the run directory %s has no room for the answer\n", session,
-		launch->dir);
+	if (xs_session_ends(launch))
+		xs_tell("xstrace: --stacks %s: the session has just ended\n", session);
+	else
+		xs_tell("xstrace: --stacks %s: the run directory %s has no room for the answer\n",
+			session, launch->dir);
 	return XS_EXIT_SELF;
 }
 
