@@ -354,7 +354,9 @@ struct xs_kept_file {
 	/* bytes of output that hold the records before the saved tails, << 1 | prepared */
 	_Atomic uint64_t committed;
 	uint64_t device, inode; /* of the trace; 0: not made yet */
-	char output[PATH_MAX];	/* its absolute path; empty: none yet */
+	uint32_t unwritten;	/* it is complete, and not there: there was no room */
+	uint32_t reserved;
+	char output[PATH_MAX]; /* its absolute path; empty: none yet */
 	struct xs_kept_activity activity;
 };
 
@@ -504,6 +506,8 @@ void xs_process_file_name(char *text, int32_t pid, uint32_t serial, uint32_t seg
 void xs_kept_name(char *text, int32_t pid, uint32_t serial, uint32_t segment);
 /* A file of CUDA's activity (activity.h): "c<pid>.<serial>.<number>". */
 void xs_activity_name(char *text, int32_t pid, uint32_t serial, uint32_t number);
+/* In the list of a dump's traces, for a path: there was something to write, and no room for it. */
+#define XS_DUMP_UNWRITTEN "!"
 /* The list of a dump's traces; of a hosted run's cut number `number`. */
 void xs_dump_name(char *text, uint32_t number);
 /* The stacks that serve request `number` of --stacks. */

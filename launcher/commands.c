@@ -151,23 +151,29 @@ static void wait_for_names(const struct xs_launch *launch, struct members *membe
 		close(directory);
 }
 
+static bool read_kept(const struct member *member, struct xs_kept_file *ret)
+{
+	return member->kept >= 0 &&
+	       pread(member->kept, ret, sizeof(*ret), 0) == (ssize_t)sizeof(*ret) &&
+	       ret->output[0] && memchr(ret->output, '\0', sizeof(ret->output));
+}
+
 static void tell_traces(const struct members *members)
 {
-	size_t n = 0;
+	size_t n = 0, unwritten = 0;
 
 	for (size_t i = 0; i < members->count; i++) {
-		int fd = members->list[i].kept;
 		struct xs_kept_file kept;
 
-		if (fd < 0 || pread(fd, &kept, sizeof(kept), 0) != (ssize_t)sizeof(kept) ||
-		    !kept.output[0] || !memchr(kept.output, '\0', sizeof(kept.output)))
+		if (!read_kept(&members->list[i], &kept))
 			continue;
-		if (n++ < LISTED)
+		unwritten += kept.unwritten != 0;
+		if (!kept.unwritten && n++ < LISTED)
 			printf("%s%s", n == 1 ? "; traces: " : ", ", kept.output);
 	}
 	if (n > LISTED)
 		printf(", …");
-	if (!n)
+	if (!n && !unwritten)
 		printf("; reports, if any, are where xstrace runs");
 }
 
@@ -185,6 +191,25 @@ static void tell(const struct xs_launch *launch, const char *session, const char
 	if (traces)
 		tell_traces(members);
 	putchar('\n');
+}
+
+/* Traces that are complete and not there. The exit status. */
+static int tell_unwritten(const struct members *members)
+{
+	int status = 0;
+
+	for (size_t i = 0; i < members->count; i++) {
+		struct xs_kept_file kept;
+
+		if (!read_kept(&members->list[i], &kept) || !kept.unwritten)
+			continue;
+		*xs_plain(kept.output, kept.output, strlen(kept.output)) = '\0';
+		xs_tell("xstrace: %s is not there: the disk had no room for it, or it was "
+			"removed\n",
+			kept.output);
+		status = XS_EXIT_SELF;
+	}
+	return status;
 }
 
 /* ---- the commands: of one run, which a rank's is too ---- */
@@ -226,14 +251,18 @@ static bool ask(const struct xs_launch *launch, bool on, enum xs_session_answer 
 }
 
 /* The trace that has ended on our request. It was written by a process that may be spoilt. */
-static void tell_asked(const struct xs_launch *launch)
+static int tell_asked(const struct xs_launch *launch, const char *session)
 {
 	char path[PATH_MAX];
 
 	memcpy(path, launch->control->session_trace, sizeof(path));
 	path[sizeof(path) - 1] = '\0';
 	if (path[0])
-		xs_print_trace(path);
+		return xs_print_trace(path);
+	xs_tell("xstrace: session %s: the trace is not there: the disk had no room for it, or the "
+		"program has just ended\n",
+		session);
+	return XS_EXIT_SELF;
 }
 
 static int pause_run(const struct xs_launch *launch, const char *session)
@@ -249,9 +278,7 @@ static int pause_run(const struct xs_launch *launch, const char *session)
 	xs_doorbell_ring(&launch->mailbox->bell);
 	members = find_members(launch);
 	tell(launch, session, what, &members, false);
-	if (answer == XS_SESSION_DONE)
-		tell_asked(launch);
-	return 0;
+	return answer == XS_SESSION_DONE ? tell_asked(launch, session) : 0;
 }
 
 static int resume_run(const struct xs_launch *launch, const char *session)
@@ -292,7 +319,7 @@ static int wait_for_stop(const struct xs_launch *launch, const char *session,
 {
 	if (wait_for_end(launch->control)) {
 		tell(launch, session, "is stopped", members, true);
-		return 0;
+		return tell_unwritten(members);
 	}
 	if (xs_session_drain_lives(launch->control))
 		xs_tell("xstrace: session %s has stopped recording, but its traces are not "
@@ -316,7 +343,7 @@ static int stop_runs(const struct xs_launch *runs, size_t count, const char *ses
 		enum xs_session_answer answer;
 
 		if (ask(&runs[i], false, &answer) && answer == XS_SESSION_DONE)
-			tell_asked(&runs[i]);
+			status |= tell_asked(&runs[i], session);
 		members[i] = find_members(&runs[i]); /* before their files go */
 		wait_for_names(&runs[i], &members[i]);
 		if (xs_session_drain_lives(runs[i].control))

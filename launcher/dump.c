@@ -12,7 +12,7 @@
 #include "process.h"
 #include "text.h"
 
-void xs_print_trace(char *path)
+int xs_print_trace(char *path)
 {
 	bool gone = access(path, F_OK) && errno == ENOENT;
 
@@ -21,6 +21,7 @@ void xs_print_trace(char *path)
 		xs_tell("xstrace: %s is gone: it was removed or moved\n", path);
 	else
 		printf("[INFO] Timeline is stored in %s\n", path);
+	return gone ? XS_EXIT_SELF : 0;
 }
 
 static bool written(const struct xs_control *control, uint32_t number)
@@ -29,13 +30,35 @@ static bool written(const struct xs_control *control, uint32_t number)
 	       0;
 }
 
+static int tell_no_room(const struct xs_launch *launch, const char *session)
+{
+	xs_tell("xstrace: --dump %s: no trace could be written in %s; xstrace has said why where "
+		"it "
+		"runs\n",
+		session,
+		launch->control->options.output_dir[0] ? launch->control->options.output_dir
+						       : "its working directory");
+	return XS_EXIT_SELF;
+}
+
+static int tell_no_list(const struct xs_launch *launch, const char *session)
+{
+	if (xs_session_ends(launch))
+		xs_tell("xstrace: --dump %s: the session has just ended\n", session);
+	else
+		xs_tell("xstrace: --dump %s: the run directory %s has no room for the traces' "
+			"names\n",
+			session, launch->dir);
+	return XS_EXIT_SELF;
+}
+
 /*
  * The traces of the dump that served request `number`, one a line; later dumps leave it alone for a
  * while.
  */
-static void tell_files(const struct xs_launch *launch, uint32_t number)
+static int tell_files(const struct xs_launch *launch, const char *session, uint32_t number)
 {
-	int directory = xs_shm_open_directory(launch->dir), fd;
+	int directory = xs_shm_open_directory(launch->dir), fd, status = 0;
 	char name[XS_NAME_MAX], *path = NULL;
 	size_t room = 0, count = 0;
 	FILE *list;
@@ -44,14 +67,18 @@ static void tell_files(const struct xs_launch *launch, uint32_t number)
 	fd = directory < 0 ? -1 : xs_shm_open(directory, name, XS_SHM_READ);
 	list = fd < 0 ? NULL : fdopen(fd, "r");
 	for (; list && getdelim(&path, &room, '\0', list) > 0; count++)
-		xs_print_trace(path);
-	if (list && !count)
+		status |= strcmp(path, XS_DUMP_UNWRITTEN) ? xs_print_trace(path)
+							  : tell_no_room(launch, session);
+	if (!list)
+		status = tell_no_list(launch, session);
+	else if (!count)
 		printf("[INFO] No process has recorded anything\n");
 	free(path);
 	if (list)
 		(void)fclose(list);
 	if (directory >= 0)
 		close(directory);
+	return status;
 }
 
 static int dump(const struct xs_launch *launch, const char *name)
@@ -74,8 +101,8 @@ static int dump(const struct xs_launch *launch, const char *name)
 		if ((int32_t)(seen - number) < 0)
 			xs_futex_wait(&control->dumped, seen, 50000000);
 	}
-	tell_files(launch, atomic_load_explicit(&control->dumped, memory_order_relaxed));
-	return 0;
+	return tell_files(launch, name,
+			  atomic_load_explicit(&control->dumped, memory_order_relaxed));
 }
 
 int xs_dump(const struct xs_options *options)

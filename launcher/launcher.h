@@ -172,8 +172,8 @@ void xs_counters_offer(const struct xs_launch *launch);
  * --dump NAME: makes the session's flight recorder write, and waits until it has. The exit status.
  */
 int xs_dump(const struct xs_options *options);
-/* Says on stdout where a trace is, on stderr if it is gone. Makes the path plain text. */
-void xs_print_trace(char *path);
+/* Says on stdout where a trace is, on stderr if it is gone. Makes the path plain text. A status. */
+int xs_print_trace(char *path);
 
 /* ---- where.c ---- */
 

@@ -1,4 +1,4 @@
-"""What a session's commands say of an answer that is not there: the session just ends."""
+"""What a session's commands say of an answer or a trace that is not there: the disk is full, or the session just ends."""
 
 import os
 import signal
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import XSTRACE, wait_until
+from conftest import APPS, XSTRACE, mounted, root_only, wait_until
 
 ITT = "--chrome-itt-logging"
 
@@ -19,10 +19,76 @@ def name(tmp_path):
     return f"without{os.getpid()}.{tmp_path.name}"
 
 
+@pytest.fixture
+def disk(tmp_path):
+    """A directory whose disk has no room for any byte."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    with mounted(place, "size=64k"):
+        yield place
+
+
+def fill(disk):
+    with open(disk / "full", "wb", buffering=0) as file:
+        try:
+            while file.write(bytes(4096)):
+                pass
+        except OSError:
+            pass
+
+
+def command(what, name):
+    return subprocess.run([XSTRACE, what, name], capture_output=True, text=True, timeout=60)
+
+
 def start(xstrace, options):
     run = xstrace.start(options, "itt_steps", "tasks t 1000 wait".split(), stdin=subprocess.PIPE)
     run.wait_for_output("ready 1\n")
     return run
+
+
+def finish(run):
+    run.process.stdin.close()
+    run.finish()
+    assert run.status == 0 and not run.trace_files
+
+
+@root_only
+def test_stop_with_a_full_disk(xstrace, name, disk):
+    """It names no trace that is not there, and says so."""
+    fill(disk)
+    run = start(xstrace, f"{ITT} --session {name} --output-dir-path {disk}")
+    app = run.child("itt_steps")
+    done = command("--stop", name)
+    assert done.returncode == 125 and "is stopped: " in done.stdout and "traces" not in done.stdout
+    assert done.stderr == f"xstrace: {disk}/itt_steps.{app}.json is not there: the disk had no room for it, or it was removed\n"
+    finish(run)
+
+
+@root_only
+def test_dump_with_a_full_disk(xstrace, name, disk):
+    fill(disk)
+    run = start(xstrace, f"{ITT} --flight-recorder 60s --session {name} --output-dir-path {disk}")
+    done = command("--dump", name)
+    assert (done.returncode, done.stdout) == (125, "")
+    assert done.stderr == f"xstrace: --dump {name}: no trace could be written in {disk}; xstrace has said why where it runs\n"
+    finish(run)
+
+
+@root_only
+def test_pause_of_a_library_with_a_full_disk(name, disk):
+    environment = {**os.environ, "XSTRACE_SESSION": name, "TMPDIR": str(disk)}
+    with subprocess.Popen([APPS / "on_demand"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment) as app:
+        while app.stdout.readline() != "ready\n":
+            pass
+        fill(disk)
+        assert command("--resume", name).returncode == 0
+        done = command("--pause", name)
+        assert done.returncode == 125 and "has ended its trace" in done.stdout and "Timeline" not in done.stdout
+        assert done.stderr.startswith(f"xstrace: session {name}: the trace is not there: the disk had no room for it")
+        app.stdin.close()
+        assert app.wait(30) == 0
+    wait_until(lambda: not list(Path("/dev/shm").glob(f"*{name}*")))
 
 
 def test_stacks_while_the_session_ends(xstrace, name):

@@ -34,18 +34,20 @@ bool xs_loop_wants_dump(const struct xs_loop *loop)
 }
 
 /* In a child: fork was the snapshot. */
-static _Noreturn void write_dump(const struct xs_loop *loop)
+static _Noreturn void write_dump(struct xs_loop *loop)
 {
-	bool wrote = false;
+	bool any = false;
 
 	/* at once: what the threads are doing at this moment stands in their rings */
 	for (struct xs_process *p = loop->processes; p; p = p->next)
 		(void)xs_process_detach(p);
 	for (struct xs_process *p = loop->processes; p; p = p->next)
-		wrote |= xs_process_dump(p);
+		any |= xs_process_dump(p);
 	for (struct xs_process *p = loop->ended; p; p = p->next)
-		wrote |= xs_process_dump(p);
-	if (!wrote)
+		any |= xs_process_dump(p);
+	if (any)
+		xs_flight_end_list(&loop->run);
+	else
 		xs_tell("[INFO] Flight recorder: dump %u has no file, since no process recorded "
 			"anything\n",
 			loop->run.dump->number);

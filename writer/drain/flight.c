@@ -53,6 +53,7 @@ struct xs_flight {
 	uint32_t triggers;  /* the same of the mailbox's */
 	uint32_t listed[2]; /* asked of the two dumps before */
 	int list;	    /* of the paths of this dump's traces, in the child that writes it */
+	unsigned in_list;   /* paths */
 	pid_t writer;	    /* of the dump that is being written; 0: none */
 };
 
@@ -380,8 +381,17 @@ static void list_trace(struct xs_run *run, char *path)
 {
 	size_t length = strlen(path) + 1;
 
+	run->flight->in_list++;
 	if (run->flight->list >= 0 && write(run->flight->list, path, length) != (ssize_t)length)
 		run->flight->list = -1;
+}
+
+void xs_flight_end_list(struct xs_run *run)
+{
+	static char nothing[] = XS_DUMP_UNWRITTEN;
+
+	if (!run->flight->in_list)
+		list_trace(run, nothing);
 }
 
 /*

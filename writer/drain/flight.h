@@ -33,6 +33,9 @@ bool xs_flight_is_writing(const struct xs_run *run);
  * True in a child, which is to write it and to exit.
  */
 bool xs_flight_dump(struct xs_run *run, uint32_t asked, uint32_t triggers, uint32_t reasons);
+/* In that child, of a dump that has something to show: if no trace of it is there, the list says
+ * so. */
+void xs_flight_end_list(struct xs_run *run);
 
 /*
  * For xs_process_dump(): brings the process to the moment at which its history begins, then sends

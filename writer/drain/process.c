@@ -261,6 +261,17 @@ static void finish_tracks(struct xs_process *process)
 	xs_process_commit(process);
 }
 
+/*
+ * Where the disk has no room for even the beginning of a trace, nothing is there under its name.
+ * (One that dynolog has asked for has another name by now.)
+ */
+static bool is_unwritten(const struct xs_process *process)
+{
+	const char *path = process->kept && !process->trace_path ? process->kept->output : "";
+
+	return path[0] && access(path, F_OK) < 0 && errno == ENOENT;
+}
+
 void xs_process_finish(struct xs_process *process, enum xs_end end, int status)
 {
 	struct xs_run *run = process->run;
@@ -269,6 +280,8 @@ void xs_process_finish(struct xs_process *process, enum xs_end end, int status)
 	finish_tracks(process);
 	xs_process_tell_end(process);
 	shown = xs_sinks_close(process, end, status);
+	if (is_unwritten(process))
+		process->kept->unwritten = 1; /* for --stop to say */
 	run->wrote_something |= shown;
 	/*
 	 * a script starts hundreds of programs that have nothing to show: only the application's
@@ -294,7 +307,7 @@ static void complete(struct xs_process *process, char *path)
 	if (!kept)
 		return;
 	memcpy(path, kept->output, PATH_MAX);
-	path[PATH_MAX - 1] = '\0';
+	path[is_unwritten(process) ? 0 : PATH_MAX - 1] = '\0';
 	kept->output[0] = '\0';
 	atomic_store_explicit(&kept->committed, 0, memory_order_release);
 }
@@ -443,7 +456,7 @@ bool xs_process_dump(struct xs_process *process)
 	xs_flight_rewind(process);
 	restart_stats(process);
 	if (!xs_sinks_open(process, true))
-		return false;
+		return true; /* it has been said why there is no file */
 	for (uint32_t i = 0; i < process->track_count; i++) {
 		const struct xs_track *track = process->tracks[i];
 		size_t length;

@@ -36,7 +36,8 @@ int xs_process_detach(struct xs_process *process);
  */
 bool xs_process_retire(struct xs_process *process, enum xs_end end, int status);
 /*
- * Flight recorder, in the process that writes a dump: a trace of the history. False: there is none.
+ * Flight recorder, in the process that writes a dump: a trace of the history. False: there is no
+ * history.
  */
 bool xs_process_dump(struct xs_process *process);
 void xs_process_free(struct xs_process *process);
