@@ -39,8 +39,9 @@
 /* how long the drain process tolerates a process that it cannot examine */
 #define BLIND	   1000000000u
 #define VAIN_TURNS 64u /* of the loop without anything to read, for which it takes at least … */
-#define VAIN_NS	   64000000u /* … this time, whatever the traced processes write */
-#define BUSY_TURNS 16u	     /* with a lot to read, before everything else is looked at */
+#define VAIN_NS	   64000000u   /* … this time, whatever the traced processes write */
+#define LOOK	   1000000000u /* between two looks for processes, whatever the mailbox says */
+#define BUSY_TURNS 16u	       /* with a lot to read, before everything else is looked at */
 
 /* Does the program still run that nobody waits for? */
 static bool host_lives(const struct xs_loop *loop)
@@ -254,6 +255,35 @@ static void show_life(const struct xs_loop *loop)
 	atomic_fetch_add_explicit(&consumer->heartbeat, 1, memory_order_relaxed);
 }
 
+/*
+ * Processes that have joined. The mailbox tells of them, but what lies under its name may be
+ * another file by now, and nobody is to wait for ever because of that. True: to be done again at
+ * once.
+ */
+static bool find_processes(struct xs_loop *loop, uint32_t joined)
+{
+	bool soon;
+
+	if (joined != loop->joined) {
+		loop->patience = 0;
+		xs_lost_again(&loop->lost);
+	} else if (xs_clock_ns(CLOCK_MONOTONIC) - loop->looked < LOOK) {
+		return false;
+	}
+	soon = xs_loop_find(loop, false);
+	loop->joined = soon ? joined - 1 : joined;
+	return soon;
+}
+
+/* Is nothing left to be read? A process that was not told of may have come and gone. */
+static bool all_read(struct xs_loop *loop, uint32_t joined)
+{
+	if (!over(loop) || has_news(loop, joined))
+		return false;
+	(void)xs_loop_find(loop, true);
+	return !loop->processes;
+}
+
 static void drain_loop(struct xs_loop *loop)
 {
 	struct xs_mailbox *mailbox = loop->run.mailbox;
@@ -263,7 +293,7 @@ static void drain_loop(struct xs_loop *loop)
 		uint32_t rung = atomic_load_explicit(&bell->rung, memory_order_relaxed);
 		uint32_t joined = atomic_load_explicit(&mailbox->joined, memory_order_acquire);
 		uint64_t read, window = xs_window_follow(&loop->window, &loop->run), sleep;
-		bool soon = false, busy;
+		bool soon, busy;
 
 		xs_loop_hear(loop);
 		if (xs_demand_serve(&loop->run, &loop->processes, &window))
@@ -275,12 +305,7 @@ static void drain_loop(struct xs_loop *loop)
 			return;
 		}
 		show_life(loop);
-		if (joined != loop->joined) {
-			loop->patience = 0;
-			xs_lost_again(&loop->lost);
-			soon = xs_loop_find(loop, false);
-			loop->joined = soon ? joined - 1 : joined;
-		}
+		soon = find_processes(loop, joined);
 		read = read_rings(loop);
 		loop->dumping = xs_loop_serve_dumps(loop);
 		xs_loop_serve_cuts(loop);
@@ -301,7 +326,7 @@ static void drain_loop(struct xs_loop *loop)
 			xs_lost_look(&loop->lost, &loop->run, loop->processes);
 		busy = loop->dumping || xs_loop_wants_dump(loop);
 		soon |= busy || loop->defers;
-		if (!soon && over(loop) && !has_news(loop, joined))
+		if (!soon && all_read(loop, joined))
 			return;
 		if (!busy)
 			tell_app_finished(loop);

@@ -227,6 +227,7 @@ bool xs_loop_find(struct xs_loop *loop, bool all)
 	look.again |= i < look.count;
 	free(look.found);
 	loop->looks++;
+	loop->looked = xs_clock_ns(CLOCK_MONOTONIC);
 	if (!look.unready)
 		loop->unready_since = 0;
 	if (!look.blind)

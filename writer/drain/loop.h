@@ -17,6 +17,7 @@ struct xs_loop {
 	struct xs_process *processes;
 	uint32_t joined;    /* mailbox->joined when the directory was last read */
 	uint64_t looks;	    /* how often it was read */
+	uint64_t looked;    /* CLOCK_MONOTONIC of the last time */
 	uint32_t newcomers; /* adopted since those that have ended were finished */
 	/* likewise: there has been a process whose file cannot be opened or mapped */
 	uint64_t blind_since;
