@@ -2,8 +2,9 @@
  * xstrace-host PID FD -- [options] name: begins a run for a program that contains the library
  * (library/), and leaves. The drain process that it starts watches the program itself.
  *
- * FD gets the run's variable (xs_run_variable()), or a line that says why there is none, with a '!'
- * before it. The program is told nothing else, and its terminal nothing at all.
+ * FD gets the run's variable (xs_run_variable()), or a line that says why there is none. Before it
+ * stands a '!' where the program has asked for what cannot be, and a '-' where its environment does
+ * not let it be. The program is told nothing else, and its terminal nothing at all.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,25 +16,47 @@
 #include <unistd.h>
 
 #include "launcher.h"
+#include "option_values.h"
 #include "process.h"
 #include "text.h"
 
 static int answer = -1;
 
-static int __attribute__((format(printf, 1, 2))) refuse(const char *format, ...)
+static int say(char who, const char *format, va_list args)
 {
 	char line[1024];
-	va_list args;
 	int n;
 
-	line[0] = '!';
-	va_start(args, format);
+	line[0] = who;
 	n = vsnprintf(line + 1, sizeof(line) - 1, format, args);
-	va_end(args);
 	if (n > (int)sizeof(line) - 2)
 		n = sizeof(line) - 2;
 	(void)!write(answer, line, (size_t)n + 2);
 	return XS_EXIT_SELF;
+}
+
+/* What the program asks for is wrong. */
+static int __attribute__((format(printf, 1, 2))) refuse(const char *format, ...)
+{
+	va_list args;
+	int status;
+
+	va_start(args, format);
+	status = say('!', format, args);
+	va_end(args);
+	return status;
+}
+
+/* The program is right: its user, or the machine, does not let it be. */
+static int __attribute__((format(printf, 1, 2))) cannot(const char *format, ...)
+{
+	va_list args;
+	int status;
+
+	va_start(args, format);
+	status = say('-', format, args);
+	va_end(args);
+	return status;
 }
 
 /* Where traces lie until they are saved; of their own unless the program has chosen it. */
@@ -47,10 +70,12 @@ static int find_output(struct xs_options *options)
 			return 0;
 		return refuse("%s: %s", options->output_dir, strerror(errno));
 	}
-	(void)snprintf(path, sizeof(path), "%s/xstrace-XXXXXX",
-		       parent && parent[0] == '/' ? parent : "/tmp");
+	if (!parent || parent[0] != '/')
+		parent = "/tmp";
+	(void)snprintf(path, sizeof(path), "%s/xstrace-XXXXXX", parent);
 	if (strlen(path) >= sizeof(options->output_dir) || !mkdtemp(path))
-		return refuse("%s: %s", path, strerror(errno));
+		return cannot("no directory for traces can be made in %s: %s", parent,
+			      strerror(errno));
 	(void)strcpy(options->output_dir, path);
 	return 0;
 }
@@ -172,14 +197,14 @@ static int begin(int pid, struct xs_options *options, bool own_output, char **al
 
 	if (error < 0)
 		return error == -ESRCH
-			       ? refuse("/proc is missing or shows another PID namespace: mount it")
-			       : refuse("libxstrace.so and xstrace-drain are not beside "
+			       ? cannot("/proc is missing or shows another PID namespace: mount it")
+			       : cannot("libxstrace.so and xstrace-drain are not beside "
 					"xstrace-host");
 	if (find_output(options))
 		return XS_EXIT_SELF;
 	error = xs_launch_create(&launch, options, all, argv);
 	if (error < 0) {
-		return refuse("cannot make a run directory in /dev/shm, $XDG_RUNTIME_DIR, $TMPDIR "
+		return cannot("cannot make a run directory in /dev/shm, $XDG_RUNTIME_DIR, $TMPDIR "
 			      "or /tmp: %s",
 			      strerror(-error));
 	}
@@ -190,14 +215,14 @@ static int begin(int pid, struct xs_options *options, bool own_output, char **al
 	(void)xs_control_pause(launch.control, XS_PAUSE_LIBRARY, true);
 	if (options->session[0] && xs_session_register(&launch) < 0) {
 		xs_launch_destroy(&launch);
-		return refuse("--session %s: there is such a session already", options->session);
+		return cannot("--session %s: there is such a session already", options->session);
 	}
 	reserve_list(&launch);
 	silence(options);
 	error = xs_start_drain(&launch, drain);
 	if (error < 0) {
 		xs_launch_destroy(&launch);
-		return refuse("%s: %s", drain, strerror(-error));
+		return cannot("%s: %s", drain, strerror(-error));
 	}
 	xs_channel_say(launch.drain, XS_WORD_APP, pid);
 	xs_run_variable(variable, launch.dir, launch.control);
@@ -218,6 +243,7 @@ static int host(int pid, struct xs_options *options, char **all, char **argv)
 int main(int argc, char **argv)
 {
 	static struct xs_options options;
+	const char *session = getenv("XSTRACE_SESSION"); /* among the options, too */
 	char error[512];
 	int app, pid;
 
@@ -228,6 +254,10 @@ int main(int argc, char **argv)
 	answer = atoi(argv[2]);
 	(void)fcntl(answer, F_SETFD, FD_CLOEXEC);
 	xs_limits_lift();
+	if (session && *session && !xs_is_session(session))
+		return cannot("XSTRACE_SESSION: '%s' is not a name of at most 128 letters, digits, "
+			      "'_', '-' and '.'",
+			      session);
 	/* without the name, which must not become the last option's value */
 	if (xs_options_parse(&options, argc - 4, argv + 3, &app, error, sizeof(error)) < 0)
 		return refuse("%s", error);

@@ -168,8 +168,9 @@ static int run_host(void)
 				 strerror(-error));
 	if (!heard)
 		return xs_refuse(XSTRACE_OFF, "%s has ended without an answer", host.path);
-	return host.answer[0] == '!' ? xs_refuse(XSTRACE_BAD_ARGUMENT, "%s", host.answer + 1)
-				     : XSTRACE_OK;
+	if (host.answer[0] == '!')
+		return xs_refuse(XSTRACE_BAD_ARGUMENT, "%s", host.answer + 1);
+	return host.answer[0] == '-' ? xs_refuse(XSTRACE_OFF, "%s", host.answer + 1) : XSTRACE_OK;
 }
 
 /* ---- the run ---- */

@@ -176,7 +176,7 @@ def test_under_the_launcher(xstrace, name):
 
 def test_a_name_that_is_none(private):
     process = subprocess.run([APP], input="", capture_output=True, text=True, env={**os.environ, "XSTRACE_SESSION": "a b"})
-    assert process.stdout.startswith("initialize: 4\n") and process.stderr == ""
+    assert process.stdout.startswith("initialize: 1\n") and process.stderr == ""
     assert not list(private.iterdir())
 
 

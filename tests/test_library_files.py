@@ -1,0 +1,54 @@
+"""What becomes of a trace's files in a program that contains xstrace (tests/apps/library_files.c): each failure says what is wrong, and leaves nothing."""
+
+import resource
+
+import pytest
+
+from conftest import APPS, wait_until
+
+FILES = APPS / "library_files"
+
+
+@pytest.fixture
+def private(tmp_path, monkeypatch):
+    """A directory for traces that nobody else uses; nothing stays in it."""
+    place = tmp_path / "tmp"
+    place.mkdir()
+    monkeypatch.setenv("TMPDIR", str(place))
+    yield place
+    wait_until(lambda: not list(place.iterdir()), timeout=10)
+
+
+def run(xstrace, *words, env=None, **more):
+    run = xstrace.bare(FILES, [str(word) for word in words], cwd=xstrace.home, env=env, timeout=60, **more)
+    assert run.status == 0 and run.err == "", (run.status, run.err, run.out)
+    return run.out
+
+
+# ---- a run that the environment lets not begin ----
+
+
+def cannot(xstrace, *words, **more):
+    """XSTRACE_OFF: it is no mistake of the program's."""
+    out = run(xstrace, "prepare", *words, **more)
+    assert out.startswith("prepare: 1, ") and "XXXXXX" not in out, out
+    return out.removeprefix("prepare: 1, ").rstrip("\n")
+
+
+def test_no_place_for_traces(xstrace):
+    assert cannot(xstrace, env={"TMPDIR": "/no/such"}) == "no directory for traces can be made in /no/such: No such file or directory"
+
+
+def test_a_session_that_is_none(xstrace, private):
+    said = cannot(xstrace, env={"XSTRACE_SESSION": "my job"})
+    assert said == "XSTRACE_SESSION: 'my job' is not a name of at most 128 letters, digits, '_', '-' and '.'"
+
+
+def test_limited_files(xstrace, private):
+    """Not even the run's own files can be made."""
+    said = cannot(xstrace, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192)))
+    assert said == "cannot make a run directory in /dev/shm, $XDG_RUNTIME_DIR, $TMPDIR or /tmp: File too large"
+
+
+def test_a_directory_of_the_programs_is_its_mistake(xstrace, private):
+    assert run(xstrace, "prepare", "/no/such") == "prepare: 4, /no/such: No such file or directory\n"
