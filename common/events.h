@@ -1,7 +1,8 @@
 /*
  * The events of a trace as the library gives them to its program: "<trace>.events" holds
- * struct xs_event_row after row, "<trace>.names" their texts. writer/events.c writes,
- * library/trace.c reads.
+ * struct xs_event_row after row, "<trace>.names" their texts. writer/sinks/events.c writes,
+ * library/trace.c reads. Both are empty where there was no event; where there was no room for them,
+ * neither stays.
  */
 #ifndef XS_EVENTS_H
 #define XS_EVENTS_H

@@ -26,7 +26,7 @@ struct xstrace_trace {
 	size_t count;
 };
 
-/* Where there were no events there is no file, and an empty one where they found no room. */
+/* Where there were no events the file is empty, and there is none where they found no room. */
 static struct mapped map_beside(const char *path, const char *suffix, bool *ret_lost)
 {
 	struct mapped result = { NULL, 0 };
@@ -36,7 +36,7 @@ static struct mapped map_beside(const char *path, const char *suffix, bool *ret_
 
 	(void)snprintf(name, sizeof(name), "%s%s", path, suffix);
 	fd = open(name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	*ret_lost = fd < 0 ? errno != ENOENT : !fstat(fd, &st) && !st.st_size;
+	*ret_lost = fd < 0;
 	if (fd >= 0 && !fstat(fd, &st) && st.st_size > 0) {
 		result.data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
 		result.size = (size_t)st.st_size;

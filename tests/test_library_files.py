@@ -25,6 +25,11 @@ def run(xstrace, *words, env=None, **more):
     return run.out
 
 
+def test_no_event(xstrace, private):
+    """A trace in which nothing happened has no list because of that, not because of a full disk."""
+    assert run(xstrace, "empty") == "stop: 0\nevents 0\nevent: 4, the trace has no event 0\n" * 2
+
+
 # ---- a run that the environment lets not begin ----
 
 

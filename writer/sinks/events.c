@@ -242,6 +242,15 @@ static void remove_beside(const struct xs_process *process, const char *suffix)
 	(void)unlink(path);
 }
 
+/* Ours: another one's may have been in the way. */
+static void remove_files(const struct xs_process *process, const struct events *events)
+{
+	if (events->rows_file >= 0)
+		remove_beside(process, XS_EVENTS_SUFFIX);
+	if (events->names_file >= 0)
+		remove_beside(process, XS_NAMES_SUFFIX);
+}
+
 static bool close_events(struct xs_process *process, enum xs_end end, int status)
 {
 	struct events *events = events_of(process);
@@ -249,12 +258,9 @@ static bool close_events(struct xs_process *process, enum xs_end end, int status
 	(void)status;
 	flush_rows(events);
 	flush_text(events);
-	if (events->failed && events->rows_file >= 0)
-		(void)!ftruncate(events->rows_file, 0);
-	if (end != XS_END_STOPPED) { /* the program has ended before its trace: nobody reads them */
-		remove_beside(process, XS_EVENTS_SUFFIX);
-		remove_beside(process, XS_NAMES_SUFFIX);
-	}
+	/* else the program has ended before its trace: nobody reads them */
+	if (end != XS_END_STOPPED || events->failed)
+		remove_files(process, events);
 	drop_events(process);
 	return false;
 }
