@@ -19,8 +19,10 @@ struct mapped {
 };
 
 struct xstrace_trace {
-	char *path;		  /* NULL: there is no file */
-	bool joined, saved, lost; /* the list of its events could not be written or read */
+	struct xs_api_lock lock;   /* of who saves it */
+	char *path;		   /* where it lay first; NULL: there is no file */
+	const char *_Atomic saved; /* where it lies now; NULL: it is not saved yet */
+	bool joined, lost;	   /* the list of its events could not be written or read */
 	struct mapped rows, names;
 	uint32_t *chosen; /* rows that the filter leaves; NULL: all */
 	size_t count;
@@ -74,6 +76,7 @@ struct xstrace_trace *xs_trace_open(const char *path, bool joined)
 
 	if (!trace)
 		return NULL;
+	trace->lock = (struct xs_api_lock){ .mutex = PTHREAD_MUTEX_INITIALIZER };
 	trace->joined = joined;
 	if (!path[0])
 		return trace;
@@ -183,24 +186,16 @@ static int move(const char *from, const char *to)
 	return error;
 }
 
-int xstrace_trace_save(struct xstrace_trace *trace, const char *path)
+/* Its lock is held. */
+static int save(struct xstrace_trace *trace, const char *path)
 {
 	struct xs_calm calm;
 	int error;
 	char *name;
 
-	if (!trace || !path || !*path)
-		return xs_refuse(XSTRACE_BAD_ARGUMENT, "xstrace_trace_save: a trace and a path");
-	if (xs_is_child())
-		return xs_refuse(XSTRACE_OFF, "the trace belongs to the process that this one was "
-					      "forked from");
-	if (trace->joined)
-		return xs_refuse(XSTRACE_JOINED, "the events are in the launcher's trace");
 	if (trace->saved)
 		return xs_refuse(XSTRACE_BAD_STATE, "the trace was saved already, as %s",
-				 trace->path ? trace->path : "");
-	if (!trace->path)
-		return xs_refuse(XSTRACE_OFF, "the drain process could not write the trace");
+				 trace->saved);
 	name = strdup(path);
 	xs_calm_begin(&calm);
 	error = name ? move(trace->path, path) : -ENOMEM;
@@ -211,15 +206,32 @@ int xstrace_trace_save(struct xstrace_trace *trace, const char *path)
 		return xs_refuse(error == -ENOMEM ? XSTRACE_NO_MEMORY : XSTRACE_IO, "%s: %s", path,
 				 strerror(-error));
 	}
-	free(trace->path);
-	trace->path = name;
-	trace->saved = true;
+	trace->saved = name;
 	return XSTRACE_OK;
+}
+
+int xstrace_trace_save(struct xstrace_trace *trace, const char *path)
+{
+	int result;
+
+	if (!trace || !path || !*path)
+		return xs_refuse(XSTRACE_BAD_ARGUMENT, "xstrace_trace_save: a trace and a path");
+	if (xs_is_child())
+		return xs_refuse(XSTRACE_OFF, "the trace belongs to the process that this one was "
+					      "forked from");
+	if (trace->joined)
+		return xs_refuse(XSTRACE_JOINED, "the events are in the launcher's trace");
+	if (!trace->path)
+		return xs_refuse(XSTRACE_OFF, "the drain process could not write the trace");
+	result = xs_lock(&trace->lock);
+	return result ? result : xs_unlock(&trace->lock, save(trace, path));
 }
 
 const char *xstrace_trace_path(const struct xstrace_trace *trace)
 {
-	return trace ? trace->path : NULL;
+	const char *saved = trace ? trace->saved : NULL;
+
+	return saved || !trace ? saved : trace->path;
 }
 
 void xstrace_trace_free(struct xstrace_trace *trace)
@@ -232,7 +244,9 @@ void xstrace_trace_free(struct xstrace_trace *trace)
 		(void)munmap(trace->rows.data, trace->rows.size);
 	if (trace->names.data)
 		(void)munmap(trace->names.data, trace->names.size);
+	(void)pthread_mutex_destroy(&trace->lock.mutex);
 	free(trace->chosen);
+	free((void *)trace->saved);
 	free(trace->path);
 	free(trace);
 }

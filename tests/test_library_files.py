@@ -25,6 +25,12 @@ def run(xstrace, *words, env=None, **more):
     return run.out
 
 
+def test_two_threads_save_one_trace(xstrace, private):
+    """One of them has saved it, the other is told so: on another file system it takes a while."""
+    a, b = (f"/dev/shm/{xstrace.home.name}-{private.stat().st_ino}-{name}.json" for name in "ab")
+    assert run(xstrace, "twice", a, b) == "saved once 40, there 40 of 40\n"
+
+
 def test_no_event(xstrace, private):
     """A trace in which nothing happened has no list because of that, not because of a full disk."""
     assert run(xstrace, "empty") == "stop: 0\nevents 0\nevent: 4, the trace has no event 0\n" * 2

@@ -265,7 +265,8 @@ XSTRACE_API int xstrace_start_with_post_process(xstrace_post_process function, v
 
 /*
  * Gives the trace its name: a Chrome JSON file (with --format kineto among the options: Kineto's).
- * Once: then XSTRACE_BAD_STATE. XSTRACE_JOINED: it is the launcher's.
+ * Once: then XSTRACE_BAD_STATE, for whichever of two threads comes second, too. XSTRACE_JOINED: it
+ * is the launcher's.
  */
 XSTRACE_API int xstrace_trace_save(struct xstrace_trace *trace, const char *path);
 /* Where it lies now; NULL where there is no file. Valid as long as the trace. */
