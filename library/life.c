@@ -396,6 +396,18 @@ static int switch_parts(uint32_t off)
 	return result;
 }
 
+/* Somebody has removed the trace, or the drain process could not make its file. */
+static int refuse_missing(const char *path)
+{
+	const char *directory = xs_library.control->options.output_dir;
+
+	errno = path[0] || access(directory, W_OK | X_OK) < 0 ? errno : ENOSPC;
+	if (path[0])
+		return xs_refuse(XSTRACE_IO, "the trace is gone: %s: %s", path, strerror(errno));
+	return xs_refuse(XSTRACE_IO, "the drain process could not write the trace: %s: %s",
+			 directory, errno == ENOSPC ? "there was no room" : strerror(errno));
+}
+
 static int stop(struct xstrace_trace **ret)
 {
 	static char path[PATH_MAX]; /* the lock is held */
@@ -424,6 +436,12 @@ static int stop(struct xstrace_trace **ret)
 	*ret = xs_trace_open(path, xs_library.how == XS_HOW_LAUNCHED);
 	if (!*ret)
 		return xs_refuse(XSTRACE_NO_MEMORY, "no memory for the trace");
+	if (hosted && access(path, F_OK) < 0) {
+		result = refuse_missing(path);
+		xstrace_trace_free(*ret); /* what lay beside it is gone with that */
+		*ret = NULL;
+		return result;
+	}
 	return xs_library.how == XS_HOW_LAUNCHED
 		       ? xs_refuse(XSTRACE_JOINED, "the events are in the launcher's trace")
 		       : XSTRACE_OK;

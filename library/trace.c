@@ -139,11 +139,21 @@ void xs_trace_post_process(const struct xstrace_trace *trace, xstrace_post_proce
 
 #define BUFFER (64u << 10)
 
+/* A device or a pipe is none. */
+static bool is_file(int fd)
+{
+	struct stat st;
+
+	return fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode);
+}
+
+/* What is cut does not stay. */
 static int copy(const char *from, const char *to)
 {
 	int in = open(from, O_RDONLY | O_CLOEXEC), out, error = 0;
 	char *buffer = malloc(BUFFER);
 	ssize_t n = 0;
+	bool made;
 
 	if (in < 0 || !buffer) {
 		error = buffer ? -errno : -ENOMEM;
@@ -155,6 +165,7 @@ static int copy(const char *from, const char *to)
 	out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 	if (out < 0)
 		error = -errno;
+	made = is_file(out);
 	while (!error && (n = read(in, buffer, BUFFER)) > 0)
 		for (ssize_t at = 0, k; !error && at < n; at += k) {
 			k = write(out, buffer + at, (size_t)(n - at));
@@ -167,6 +178,8 @@ static int copy(const char *from, const char *to)
 		error = -errno;
 	if (out >= 0 && close(out) < 0 && !error)
 		error = -errno;
+	if (error && made)
+		(void)unlink(to);
 	close(in);
 	free(buffer);
 	return error;
@@ -186,6 +199,16 @@ static int move(const char *from, const char *to)
 	return error;
 }
 
+static int refuse_move(const struct xstrace_trace *trace, const char *path, int error)
+{
+	bool gone = error == -ENOENT && access(trace->path, F_OK) < 0;
+
+	errno = -error;
+	return xs_refuse(error == -ENOMEM ? XSTRACE_NO_MEMORY : XSTRACE_IO, "%s%s: %s",
+			 gone ? "the trace is gone: " : "", gone ? trace->path : path,
+			 strerror(-error));
+}
+
 /* Its lock is held. */
 static int save(struct xstrace_trace *trace, const char *path)
 {
@@ -202,9 +225,7 @@ static int save(struct xstrace_trace *trace, const char *path)
 	xs_calm_end(&calm);
 	if (error) {
 		free(name);
-		errno = -error;
-		return xs_refuse(error == -ENOMEM ? XSTRACE_NO_MEMORY : XSTRACE_IO, "%s: %s", path,
-				 strerror(-error));
+		return refuse_move(trace, path, error);
 	}
 	trace->saved = name;
 	return XSTRACE_OK;

@@ -1,10 +1,11 @@
 """What becomes of a trace's files in a program that contains xstrace (tests/apps/library_files.c): each failure says what is wrong, and leaves nothing."""
 
+import re
 import resource
 
 import pytest
 
-from conftest import APPS, wait_until
+from conftest import APPS, Trace, mounted, root_only, wait_until
 
 FILES = APPS / "library_files"
 
@@ -29,6 +30,37 @@ def test_two_threads_save_one_trace(xstrace, private):
     """One of them has saved it, the other is told so: on another file system it takes a while."""
     a, b = (f"/dev/shm/{xstrace.home.name}-{private.stat().st_ino}-{name}.json" for name in "ab")
     assert run(xstrace, "twice", a, b) == "saved once 40, there 40 of 40\n"
+
+
+def test_the_directory_is_removed_while_a_trace_is_recorded(xstrace, private):
+    """The stop says what is wrong, and so does the next one, whose file could not be made."""
+    place = xstrace.home / "place"
+    place.mkdir()
+    out = run(xstrace, "gone", place).splitlines()
+    assert out[:3] == ["prepare: 0", "start: 0", "rmdir: 0"]
+    assert re.fullmatch(rf"stop: 6, the trace is gone: {place}/library_files\.\d+\.json: No such file or directory", out[3])
+    assert out[4:6] == ["active 0, trace 0", "start: 0"]
+    assert out[6].startswith("stop: 6, the ") and str(place) in out[6] and out[6].endswith(": No such file or directory")
+    assert out[7:] == ["active 0, trace 0"]
+
+
+def test_somebody_removes_the_trace(xstrace, private):
+    """The file that is missing is named, not the one that was to be."""
+    save, there = run(xstrace, "taken", "wished.json").splitlines()
+    assert re.fullmatch(rf"save: 6, the trace is gone: {private}/xstrace-\w+/library_files\.\d+\.json: No such file or directory", save)
+    assert there == "there 0, events 10"
+
+
+@root_only
+def test_no_room_where_it_is_saved(xstrace, private):
+    """Nothing that is cut stays under the name, and the trace can be saved elsewhere."""
+    small = xstrace.home / "small"
+    small.mkdir()
+    with mounted(small, "size=64k"):
+        out = run(xstrace, "full", small / "trace.json")
+        assert out == f"save: 6, {small}/trace.json: No space left on device\nthere 0\nsave elsewhere: 0\n"
+        assert not list(small.iterdir())
+    assert len(Trace(xstrace.home / "elsewhere.json").slices) == 20000
 
 
 def test_no_event(xstrace, private):

@@ -232,7 +232,8 @@ XSTRACE_API int xstrace_start(void);
 /*
  * Ends recording; *ret: the trace, to be freed by xstrace_trace_free(), also when XSTRACE_JOINED is
  * returned. On any other result it is NULL. XSTRACE_IO: the process has no descriptors left for
- * this, or no right to the run's files any more. Then recording goes on if xstrace_is_active().
+ * this, or no right to the run's files any more; then recording goes on if xstrace_is_active(). Or
+ * there is no file: no room for it, or somebody has removed it.
  */
 struct xstrace_trace;
 XSTRACE_API int xstrace_stop(struct xstrace_trace **ret);
@@ -266,7 +267,8 @@ XSTRACE_API int xstrace_start_with_post_process(xstrace_post_process function, v
 /*
  * Gives the trace its name: a Chrome JSON file (with --format kineto among the options: Kineto's).
  * Once: then XSTRACE_BAD_STATE, for whichever of two threads comes second, too. XSTRACE_JOINED: it
- * is the launcher's.
+ * is the launcher's. XSTRACE_IO: nothing that is cut stays under that name, and the trace can be
+ * saved again.
  */
 XSTRACE_API int xstrace_trace_save(struct xstrace_trace *trace, const char *path);
 /* Where it lies now; NULL where there is no file. Valid as long as the trace. */
