@@ -456,6 +456,17 @@ with xstrace.profile(options="--ring-size 64M"):
     assert float(python(text).out) < 1e-6
 
 
+# ---- what becomes of the files ----
+
+@pytest.mark.parametrize("variables", [{"TMPDIR": "/no/such"}, {"XSTRACE_SESSION": "my job"}], ids=["TMPDIR", "XSTRACE_SESSION"])
+def test_what_the_environment_cannot_give(python, tmp_path, variables):
+    """It is no exception: the program has done nothing wrong, and goes on."""
+    run = python(NOTHING.replace("why_not()", "is_recording()"), tmp_path / "x.json", env=variables)
+    said, recording = run.out.splitlines()
+    assert said.startswith(f"xstrace: no trace is written as {tmp_path}/x.json: ") and recording == "False"
+    assert list(variables.values())[0] in said and "XXXXXX" not in said
+
+
 # ---- documents ----
 
 
