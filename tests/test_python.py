@@ -10,7 +10,7 @@ import zipfile
 
 import pytest
 
-from conftest import ROOT, Trace, check_trace, once, wait_until
+from conftest import ROOT, Trace, check_trace, mounted, once, root_only, wait_until
 from others import CLIENTS, need, needs_clients
 
 BACKEND = ROOT / ".venv-wheel/bin"
@@ -457,6 +457,140 @@ with xstrace.profile(options="--ring-size 64M"):
 
 
 # ---- what becomes of the files ----
+
+EXPORTS = """
+import json, os, sys, threading, xstrace
+os.chdir(sys.argv[1])
+
+def record(name):
+    with xstrace.profile() as prof, xstrace.record_function(name):
+        pass
+    return prof
+
+def names(path):
+    return [event["name"] for event in json.load(open(path))["traceEvents"] if event["ph"] == "X"]
+
+def lies():
+    return [name for top, _, names in os.walk(os.environ["TMPDIR"]) for name in names]
+
+first = record("first")
+first.export_chrome_trace("a.json")
+first.export_chrome_trace("a.json")
+print("the same name", names("a.json"))
+second = record("second")
+second.export_chrome_trace("a.json")
+first.export_chrome_trace("b.json")
+print("another's", names("a.json"), names("b.json"))
+with open("b.json", "w") as file:
+    file.write("changed")
+os.remove("a.json")
+os.mkdir("sub")
+os.chdir("sub")
+first.export_chrome_trace("c.json")
+second.export_chrome_trace("/dev/null")
+os.symlink("real.json", "link.json")
+second.export_chrome_trace("link.json")
+print("changed", names("c.json"), open("../b.json").read(), names("real.json"), os.path.islink("link.json"))
+threads = [threading.Thread(target=first.export_chrome_trace, args=(f"{i % 2}.json",)) for i in range(8)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+print("threads", names("0.json"), names("1.json"), sorted(os.listdir(".")))
+third = record("third")
+print("none lies there", lies()[1:], end=" ")
+third.export_chrome_trace("third.json")
+fourth = record("fourth")
+del third
+fourth.export_chrome_trace("third.json")
+print(names("third.json"), lies())
+third = record("third")
+(own,) = [os.path.join(top, name) for top, _, files in os.walk(os.environ["TMPDIR"]) for name in files]
+third.export_chrome_trace(own)
+third.export_chrome_trace(own)
+del third
+print("its own name", os.path.basename(own) in lies(), names(own), flush=True)
+os.remove(own)
+os._exit(0)
+"""
+
+
+def test_exports(python, tmp_path):
+    """As often as the program likes, whatever it does with the files; and nothing stays where traces lie, though nobody tidies up."""
+    place = tmp_path / "exports"
+    place.mkdir()
+    assert python(EXPORTS, place).out.splitlines() == [
+        "the same name ['first']",
+        "another's ['second'] ['first']",
+        "changed ['first'] changed ['second'] True",
+        "threads ['first'] ['first'] ['0.json', '1.json', 'c.json', 'link.json', 'real.json']",
+        "none lies there [] ['fourth'] []",
+        "its own name True ['third']",
+    ]
+
+
+FULL = """
+import os, sys, xstrace
+with xstrace.profile() as prof:
+    for _ in range(5000):
+        with xstrace.record_function("a"):
+            pass
+os.chdir(sys.argv[1])
+with open("t.json", "w") as file:
+    file.write("before")
+for name in ("t.json", "new.json", "new.json.gz"):
+    try:
+        prof.export_chrome_trace(name)
+    except OSError as error:
+        print(error, error.errno)
+print(os.listdir("."), open("t.json").read())
+os.closerange(3, 100)
+try:
+    prof.export_chrome_trace("/dev/null")
+except OSError as error:
+    print(error)
+"""
+
+
+@root_only
+def test_an_export_that_fails(python, tmp_path):
+    """Nothing that is cut stays, and what lay under the name does."""
+    place = tmp_path / "small"
+    place.mkdir()
+    with mounted(place, "size=8k"):
+        out = python(FULL, place).out.splitlines()
+    said = [f"xstrace: {name}: No space left on device 28" for name in ("t.json", "new.json", "new.json.gz")]
+    assert out == [*said, "['t.json'] before", "xstrace: /dev/null: the program has closed the trace's descriptor"]
+
+
+GONE = """
+import shutil, sys, warnings, xstrace
+warnings.simplefilter("always")
+prof = xstrace.profile(directory=sys.argv[1])
+for stopped in (True, False):
+    prof.start()
+    with xstrace.record_function("a"):
+        pass
+    if stopped:
+        prof.stop()
+    shutil.rmtree(sys.argv[1])
+    if not stopped:
+        prof.stop()
+    with warnings.catch_warnings(record=True) as said:
+        prof.export_chrome_trace("x.json")
+    print([str(warning.message) for warning in said], [event.name for event in prof.events()])
+    shutil.os.mkdir(sys.argv[1])
+"""
+
+
+def test_the_directory_vanishes(python, tmp_path):
+    """What is missing is named, and the program goes on."""
+    place = tmp_path / "traces"
+    place.mkdir()
+    first, second = map(eval, re.findall(r"\[.*?\]", python(GONE, place).out)[::2])
+    (line,) = first
+    assert re.fullmatch(rf"xstrace: no trace is written as x\.json: it cannot be read: {place}/\S+\.json: No such file or directory", line)
+    (line,) = second
+    assert re.fullmatch(rf"xstrace: no trace is written as x\.json: the .*{place}.*: No such file or directory", line)
+
 
 @pytest.mark.parametrize("variables", [{"TMPDIR": "/no/such"}, {"XSTRACE_SESSION": "my job"}], ids=["TMPDIR", "XSTRACE_SESSION"])
 def test_what_the_environment_cannot_give(python, tmp_path, variables):

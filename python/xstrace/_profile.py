@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import enum
 import functools
-import gzip
 import os
-import shutil
 import socket
 import sys
 import threading
@@ -170,9 +168,9 @@ class profile:
         self._operations: Any = None
         self._action = ProfilerAction.NONE
         self._started = self._recording = False
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a handler of a signal may export, too
         self._trace: Any = None
-        self._saved: str | None = None
+        self._kept: Any = None
         self._known: dict[int, tuple[str, int, tuple[str, ...]]] = {}
         self._events: list[Event] | None = None
         self.step_num = 0
@@ -265,7 +263,7 @@ class profile:
         if not self._prepare() or self._refuse(*_native.start()):
             return
         self._recording = True
-        self._trace = self._events = self._saved = None
+        self._trace = self._events = self._kept = None
         self._known = {}
         if self.schedule is not None:
             _native.step()
@@ -308,28 +306,35 @@ class profile:
     def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
         """Writes the trace that was recorded last, as Chrome's JSON; compressed where the name ends in ".gz".
 
-        Where there is none, a RuntimeWarning says why, and the program goes on.
+        It may be called again and again, whatever has become of the files it has written. They have their names when
+        they are complete. Where there is no trace, a RuntimeWarning says why, and the program goes on.
 
         Raises:
             OSError: the file cannot be written.
         """
-        path = os.fspath(path)
-        if self._trace is None or self.why:
-            warnings.warn(f"xstrace: no trace is written as {path}: {self.why}", RuntimeWarning, stacklevel=2)
-            return
-        if path.endswith(".gz"):
-            self._export_compressed(path)
-        elif self._saved is not None:
-            shutil.copyfile(self._saved, path)
+        path = os.fsdecode(path)
+        why = self._why_no_file()
+        if why:
+            warnings.warn(f"xstrace: no trace is written as {path}: {why}", RuntimeWarning, stacklevel=2)
         else:
-            result, why = self._trace.save(path)
-            if result:
-                raise OSError(f"xstrace: {why}")
-            self._saved = path
+            self._export(path)
 
-    def _export_compressed(self, path: str) -> None:
-        with open(self._saved or self._trace.path(), "rb") as plain, gzip.open(path, "wb") as packed:
-            shutil.copyfileobj(plain, packed)
+    def _why_no_file(self) -> str:
+        """Why the trace cannot be exported; empty: it can."""
+        if self._trace is None or self.why:
+            return self.why
+        from ._kept import Kept  # who only records need not load it
+
+        with self._lock:
+            try:
+                self._kept = self._kept or Kept(self._trace)
+            except OSError as error:
+                return f"it cannot be read: {error.filename}: {error.strerror}"
+        return ""
+
+    def _export(self, path: str) -> None:
+        with self._lock:
+            self._kept.export(path)
 
     def events(self) -> list[Event]:
         """What was recorded last, in the order in which it ended. Empty where there is no trace, as `why` says."""
