@@ -561,6 +561,31 @@ def test_an_export_that_fails(python, tmp_path):
     assert out == [*said, "['t.json'] before", "xstrace: /dev/null: the program has closed the trace's descriptor"]
 
 
+def test_a_child_exports_its_parents_trace(python, tmp_path):
+    """It is warned, and goes on; the parent has the trace."""
+    text = """
+import os, sys, warnings, xstrace
+os.chdir(sys.argv[1])
+with xstrace.profile() as prof, xstrace.record_function("a"):
+    pass
+for early in (True, False):
+    if os.fork() == 0:
+        with warnings.catch_warnings(record=True) as said:
+            prof.export_chrome_trace("child.json")
+            prof.export_chrome_trace("child.json.gz")
+        print(*[warning.message for warning in said], [event.name for event in prof.events()], sep="\\n", flush=True)
+        os._exit(0)
+    assert os.wait()[1] == 0
+    prof.export_chrome_trace("parent.json")
+print(os.listdir("."))
+"""
+    place = tmp_path / "exports"
+    place.mkdir()
+    why = "the trace belongs to the process that this one was forked from"
+    said = [f"xstrace: no trace is written as child.json{end}: {why}" for end in ("", ".gz")] + ["['a']"]
+    assert python(text, place).out.splitlines() == [*said, *said, "['parent.json']"]
+
+
 GONE = """
 import shutil, sys, warnings, xstrace
 warnings.simplefilter("always")

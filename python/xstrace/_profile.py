@@ -171,6 +171,7 @@ class profile:
         self._lock = threading.RLock()  # a handler of a signal may export, too
         self._trace: Any = None
         self._kept: Any = None
+        self._pid = 0
         self._known: dict[int, tuple[str, int, tuple[str, ...]]] = {}
         self._events: list[Event] | None = None
         self.step_num = 0
@@ -280,6 +281,7 @@ class profile:
             self._operations = None
         (result, why), self._trace = _native.stop(_native.Trace)
         self.why = why or ""
+        self._pid = os.getpid()
         if result in (OK, JOINED) and self.on_trace_ready is not None:
             self.on_trace_ready(self)
 
@@ -323,6 +325,8 @@ class profile:
         """Why the trace cannot be exported; empty: it can."""
         if self._trace is None or self.why:
             return self.why
+        if self._pid != os.getpid():  # another thread may have held the lock there
+            return "the trace belongs to the process that this one was forked from"
         from ._kept import Kept  # who only records need not load it
 
         with self._lock:
