@@ -617,6 +617,33 @@ def test_the_directory_vanishes(python, tmp_path):
     assert re.fullmatch(rf"xstrace: no trace is written as x\.json: the .*{place}.*: No such file or directory", line)
 
 
+NO_ROOM = """
+import os, sys, warnings, xstrace
+warnings.simplefilter("always")
+prof = xstrace.profile(directory=sys.argv[1])
+prof.start()
+for i in range(5000):
+    xstrace.mark("mark")
+prof.stop()
+with warnings.catch_warnings(record=True) as said:
+    print(repr(prof.why), prof.events(), len(prof.key_averages()))
+print(*[warning.message for warning in said])
+"""
+
+
+@root_only
+def test_no_room_for_the_events(python, tmp_path):
+    """Nobody takes it for a trace in which nothing happened."""
+    place = tmp_path / "small"
+    place.mkdir()
+    with mounted(place, "size=200k"):
+        out = python(NO_ROOM, place).out.splitlines()
+    assert out == [
+        "'' [] 0",
+        "xstrace: no events: there was no room for the list of the trace's events; the trace itself may have them",
+    ]
+
+
 @pytest.mark.parametrize("variables", [{"TMPDIR": "/no/such"}, {"XSTRACE_SESSION": "my job"}], ids=["TMPDIR", "XSTRACE_SESSION"])
 def test_what_the_environment_cannot_give(python, tmp_path, variables):
     """It is no exception: the program has done nothing wrong, and goes on."""

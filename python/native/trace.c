@@ -89,15 +89,20 @@ static PyObject *row_of(struct kept *kept, const struct xstrace_event *event)
 			     (unsigned long long)event->bytes);
 }
 
+/* OSError: there was no room for their list. */
 static PyObject *events(PyObject *self, PyObject *none)
 {
 	struct xstrace_trace *trace = ((struct trace *)self)->trace;
 	size_t count = xs_api.trace_count(trace);
-	PyObject *list = PyList_New((Py_ssize_t)count), *row;
-	struct kept *kept = PyMem_Calloc(KEPT, sizeof(*kept));
 	struct xstrace_event event;
+	struct kept *kept;
+	PyObject *list, *row;
 
 	(void)none;
+	if (!count && xs_api.trace_event(trace, 0, &event) == XSTRACE_IO)
+		return PyErr_Format(PyExc_OSError, "%s", xs_api.why());
+	list = PyList_New((Py_ssize_t)count);
+	kept = PyMem_Calloc(KEPT, sizeof(*kept));
 	for (size_t i = 0; list && kept && i < count; i++) {
 		row = xs_api.trace_event(trace, i, &event) ? NULL : row_of(kept, &event);
 		if (!row || PyList_SetItem(list, (Py_ssize_t)i, row) < 0)

@@ -341,12 +341,20 @@ class profile:
             self._kept.export(path)
 
     def events(self) -> list[Event]:
-        """What was recorded last, in the order in which it ended. Empty where there is no trace, as `why` says."""
+        """What was recorded last, in the order in which it ended. Empty where there is no trace, as `why` says.
+
+        Empty, too, where there was no room for their list: a RuntimeWarning says so. The trace itself may have them.
+        """
         if self._events is None:
             if self._trace is None or self.why:
                 return []
             types: dict[int, str] = {}
-            self._events = [self._event(types, *row) for row in self._trace.events()]
+            try:
+                rows = self._trace.events()
+            except OSError as error:
+                warnings.warn(f"xstrace: no events: {error}", RuntimeWarning, stacklevel=2)
+                rows = []
+            self._events = [self._event(types, *row) for row in rows]
         return self._events
 
     def _event(self, types: dict[int, str], name: str, number: int, start: int, duration: int, *rest: int) -> Event:
