@@ -653,6 +653,46 @@ def test_what_the_environment_cannot_give(python, tmp_path, variables):
     assert list(variables.values())[0] in said and "XXXXXX" not in said
 
 
+# ---- threads ----
+
+WAITS = """
+import os, signal, subprocess, threading, time, xstrace
+from xstrace._load import native
+prof = xstrace.profile()
+prof.start()
+
+def drain():
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/comm") as name, open(f"/proc/{pid}/environ") as environ:
+                if name.read() == "xstrace-drain\\n" and os.environ["TMPDIR"] in environ.read():
+                    return int(pid)
+        except OSError:
+            pass
+
+pid = drain()
+os.kill(pid, signal.SIGSTOP)
+goes_on = subprocess.Popen(["sh", "-c", f"sleep 1; kill -CONT {pid}"])
+stop = threading.Thread(target=prof.stop)
+stop.start()
+time.sleep(0.2)
+waits = [threading.Thread(target=function) for function in (xstrace.why_not, xstrace.initialize, native.start)]
+[thread.start() for thread in waits]
+ticks = 0
+while goes_on.poll() is None:
+    time.sleep(0.01)
+    ticks += 1
+[thread.join() for thread in (stop, *waits)]
+native.stop(native.Trace)
+print(ticks)
+"""
+
+
+def test_a_wait_stops_no_other_thread(python):
+    """While one thread waits for the drain process, and others for that, the rest of Python goes on."""
+    assert int(python(WAITS).out) > 20
+
+
 # ---- documents ----
 
 

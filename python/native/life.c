@@ -1,17 +1,22 @@
 /*
  * A trace's life: prepare, start, stop, save, its events; and what the program adds to it as a
- * whole. Results are pairs (number, why), of enum xstrace_result and xstrace_why().
+ * whole. Results are pairs (number, why), of enum xstrace_result and xstrace_why(). What may wait,
+ * for the library's lock or the drain process, is called without Python's.
  */
 #include "native.h"
 
 static PyObject *initialize(PyObject *self, PyObject *cpu_only)
 {
-	int alone = PyObject_IsTrue(cpu_only);
+	int alone = PyObject_IsTrue(cpu_only), result = XSTRACE_OFF;
 
 	(void)self;
 	if (alone < 0)
 		return NULL;
-	return xs_native_result(xs_api.loaded ? xs_api.initialize(alone) : XSTRACE_OFF);
+	if (xs_api.loaded) {
+		Py_BEGIN_ALLOW_THREADS result = xs_api.initialize(alone);
+		Py_END_ALLOW_THREADS
+	}
+	return xs_native_result(result);
 }
 
 /* prepare(activities, cpu_only, filter, trace_id, options, directory, profile_memory) */
@@ -38,8 +43,14 @@ static PyObject *prepare(PyObject *self, PyObject *args)
 
 static PyObject *start(PyObject *self, PyObject *none)
 {
+	int result = XSTRACE_OFF;
+
 	(void)self, (void)none;
-	return xs_native_result(xs_api.loaded ? xs_api.start() : XSTRACE_OFF);
+	if (xs_api.loaded) {
+		Py_BEGIN_ALLOW_THREADS result = xs_api.start();
+		Py_END_ALLOW_THREADS
+	}
+	return xs_native_result(result);
 }
 
 /* stop(Trace): (result, why, a Trace or None). It waits for the drain process. */
@@ -66,14 +77,17 @@ static PyObject *stop(PyObject *self, PyObject *type)
 
 static PyObject *toggle(PyObject *self, PyObject *args)
 {
+	int on, result = XSTRACE_OFF;
 	unsigned activities;
-	int on;
 
 	(void)self;
 	if (!PyArg_ParseTuple(args, "pI:toggle", &on, &activities))
 		return NULL;
-	return xs_native_result(xs_api.loaded ? xs_api.toggle_collection(on, activities)
-					      : XSTRACE_OFF);
+	if (xs_api.loaded) {
+		Py_BEGIN_ALLOW_THREADS result = xs_api.toggle_collection(on, activities);
+		Py_END_ALLOW_THREADS
+	}
+	return xs_native_result(result);
 }
 
 static PyObject *is_active(PyObject *self, PyObject *none)
@@ -84,8 +98,14 @@ static PyObject *is_active(PyObject *self, PyObject *none)
 
 static PyObject *is_initialized(PyObject *self, PyObject *none)
 {
+	bool is = false;
+
 	(void)self, (void)none;
-	return PyBool_FromLong(xs_api.loaded && xs_api.is_initialized());
+	if (xs_api.loaded) {
+		Py_BEGIN_ALLOW_THREADS is = xs_api.is_initialized();
+		Py_END_ALLOW_THREADS
+	}
+	return PyBool_FromLong(is);
 }
 
 static PyObject *type_name(PyObject *self, PyObject *number)
@@ -114,15 +134,19 @@ static PyObject *metadata(PyObject *self, PyObject *args)
 
 static PyObject *memory_export(PyObject *self, PyObject *path)
 {
-	PyObject *bytes = NULL, *result;
+	PyObject *bytes = NULL;
+	int result = XSTRACE_OFF;
 
 	(void)self;
 	if (!PyUnicode_FSConverter(path, &bytes))
 		return NULL;
-	result = xs_native_result(xs_api.loaded ? xs_api.memory_export(PyBytes_AsString(bytes))
-						: XSTRACE_OFF);
+	if (xs_api.loaded) {
+		const char *name = PyBytes_AsString(bytes);
+		Py_BEGIN_ALLOW_THREADS result = xs_api.memory_export(name);
+		Py_END_ALLOW_THREADS
+	}
 	Py_DECREF(bytes);
-	return result;
+	return xs_native_result(result);
 }
 
 /* ---- activities of the program's own ---- */
