@@ -693,6 +693,28 @@ def test_a_wait_stops_no_other_thread(python):
     assert int(python(WAITS).out) > 20
 
 
+def test_odd_texts(python):
+    """What UTF-8 has not is replaced, in each of them."""
+    text = """
+import os, xstrace
+from xstrace import _load
+odd = os.fsdecode(b"a\\xff")
+with xstrace.profile() as prof:
+    xstrace.metadata("file", odd)
+    xstrace.metadata(odd, "value")
+    prof.add_metadata("added", odd)
+    xstrace.mark(odd)
+    xstrace.counter(odd, 1)
+    result, why = _load.native.activities("", [("x", 0, xstrace.now(), xstrace.now(), 0, 0, 0, (("key", odd, True),))])
+    assert not result, why
+prof.export_chrome_trace("odd.json")
+import json
+data = json.load(open("odd.json"))
+print(data["file"], data["a?"], data["added"], sorted(event.name for event in prof.events()))
+"""
+    assert python(text).out == "a? value a? ['a?', 'x']\n"
+
+
 # ---- documents ----
 
 

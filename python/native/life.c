@@ -118,17 +118,46 @@ static PyObject *type_name(PyObject *self, PyObject *number)
 	return Py_BuildValue("z", xs_api.loaded ? xs_api.type_name((int)type) : NULL);
 }
 
+/* Key and value of metadata, as xs_native_text() has each. */
+struct pair {
+	const char *key, *value;
+	PyObject *keep[2];
+	int flag;
+};
+
+/* (key, value, flag). False: an exception is set; else it is to be released. */
+static bool read_pair(PyObject *tuple, struct pair *ret)
+{
+	PyObject *key, *value;
+
+	*ret = (struct pair){ .key = NULL };
+	if (!PyArg_ParseTuple(tuple, "UUp:metadata", &key, &value, &ret->flag))
+		return false;
+	ret->key = xs_native_text(key, &ret->keep[0]);
+	ret->value = ret->key ? xs_native_text(value, &ret->keep[1]) : NULL;
+	if (!ret->value)
+		Py_CLEAR(ret->keep[0]);
+	return ret->value;
+}
+
+static void release_pair(struct pair *pair)
+{
+	Py_XDECREF(pair->keep[0]);
+	Py_XDECREF(pair->keep[1]);
+}
+
 /* metadata(key, value, is_json) */
 static PyObject *metadata(PyObject *self, PyObject *args)
 {
-	const char *key, *value;
-	int json, result = XSTRACE_OFF;
+	int result = XSTRACE_OFF;
+	struct pair pair;
 
 	(void)self;
-	if (!PyArg_ParseTuple(args, "ssp:metadata", &key, &value, &json))
+	if (!read_pair(args, &pair))
 		return NULL;
 	if (xs_api.loaded)
-		result = (json ? xs_api.metadata_json : xs_api.metadata)(key, value);
+		result = (pair.flag ? xs_api.metadata_json : xs_api.metadata)(pair.key, pair.value);
+	release_pair(&pair);
 	return xs_native_result(result);
 }
 
@@ -155,13 +184,12 @@ static PyObject *memory_export(PyObject *self, PyObject *path)
 static int add_metadata(struct xstrace_cpu_trace *list, size_t number, PyObject *pairs)
 {
 	for (Py_ssize_t i = 0, count = PyTuple_Size(pairs); i < count; i++) {
-		const char *key, *value;
-		int quote;
+		struct pair pair;
 
-		if (!PyArg_ParseTuple(PyTuple_GetItem(pairs, i), "ssp:metadata", &key, &value,
-				      &quote))
+		if (!read_pair(PyTuple_GetItem(pairs, i), &pair))
 			return -1;
-		(void)xs_api.activity_metadata(list, number, key, value, quote);
+		(void)xs_api.activity_metadata(list, number, pair.key, pair.value, pair.flag);
+		release_pair(&pair);
 	}
 	return 0;
 }
