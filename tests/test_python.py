@@ -653,7 +653,7 @@ def test_what_the_environment_cannot_give(python, tmp_path, variables):
     assert list(variables.values())[0] in said and "XXXXXX" not in said
 
 
-# ---- threads ----
+# ---- threads, coroutines, generators ----
 
 WAITS = """
 import os, signal, subprocess, threading, time, xstrace
@@ -691,6 +691,97 @@ print(ticks)
 def test_a_wait_stops_no_other_thread(python):
     """While one thread waits for the drain process, and others for that, the rest of Python goes on."""
     assert int(python(WAITS).out) > 20
+
+
+ASYNC = """
+import asyncio, time, xstrace
+
+def spin(seconds):
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        pass
+
+@xstrace.record_function("short")
+async def short():
+    spin(0.002)
+    await asyncio.sleep(0.01)
+    spin(0.002)
+    return "short"
+
+@xstrace.record_function("long")
+async def long():
+    await asyncio.sleep(0.005)
+    with xstrace.record_function("in long"):
+        spin(0.001)
+    try:
+        await asyncio.sleep(10)
+    except TimeoutError:
+        pass
+    except asyncio.CancelledError:
+        spin(0.001)
+        raise
+
+@xstrace.record_function("generator")
+def numbers():
+    try:
+        got = yield 1
+        yield got + 1
+        return 3
+    finally:
+        spin(0.001)
+
+@xstrace.record_function("stream")
+async def stream():
+    for i in range(3):
+        await asyncio.sleep(0)
+        yield i
+
+async def main():
+    task = asyncio.create_task(long())
+    print(await short(), [i async for i in stream()])
+    task.cancel()
+    print(*[type(error).__name__ for error in await asyncio.gather(task, return_exceptions=True)])
+
+def both():
+    print((yield from numbers()))
+
+with xstrace.profile() as prof:
+    asyncio.run(main())
+    a, b = both(), numbers()
+    print(next(a), next(b), a.send(5))
+    time.sleep(0.05)
+    b.close()
+    print(next(a, "end"))
+for name in ("short", "long", "in long", "generator", "stream"):
+    print(name, *[event.duration_ns for event in prof.events() if event.name == name])
+
+@xstrace.profile(on_trace_ready=lambda prof: print([event.name for event in prof.events()]))
+async def whole():
+    with xstrace.record_function("first"):
+        pass
+    await asyncio.sleep(0)
+    with xstrace.record_function("last"):
+        pass
+    return 5
+
+print(asyncio.run(whole()), asyncio.iscoroutinefunction(short))
+try:
+    xstrace.profile()(stream)
+except TypeError as error:
+    print(error)
+"""
+
+
+def test_coroutines_and_generators(python):
+    """One that is decorated has a range for each of its pieces, whatever others do in between."""
+    *out, names, whole, refused = python(ASYNC).out.splitlines()
+    assert out[:5] == ["short [0, 1, 2]", "CancelledError", "1 1 6", "3", "end"]
+    times = {name: list(map(int, rest.split())) for name, rest in (re.match(r"(\D+) (.*)", line).groups() for line in out[5:])}
+    assert {name: len(ns) for name, ns in times.items()} == {"short": 2, "long": 3, "in long": 1, "generator": 5, "stream": 7}
+    assert min(times["short"]) > 1_900_000 and sum(times["short"]) < 9_000_000 and sum(times["generator"]) < 40_000_000
+    assert sum(times["in long"]) <= sum(times["long"])
+    assert names == "['first', 'last']" and whole == "5 True"
+    assert refused == "an asynchronous generator cannot be decorated by xstrace.profile"
 
 
 def test_odd_texts(python):

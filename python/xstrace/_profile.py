@@ -188,12 +188,20 @@ class profile:
         self.stop()
 
     def __call__(self, function: _Function) -> _Function:
-        """As decorator: each call is a profile of its own, which `on_trace_ready` is given."""
+        """As decorator: each call is a profile of its own, which `on_trace_ready` is given.
 
-        @functools.wraps(function)
-        def wrapper(*args, **keywords):
-            with type(self)(**self._again):
-                return function(*args, **keywords)
+        Raises:
+            TypeError: the function is an asynchronous generator, which may never come to its end.
+        """
+        from ._async import whole  # who decorates nothing need not load it
+
+        wrapper = whole(lambda: type(self)(**self._again), function)
+        if wrapper is None:
+
+            @functools.wraps(function)
+            def wrapper(*args, **keywords):
+                with type(self)(**self._again):
+                    return function(*args, **keywords)
 
         return wrapper  # type: ignore[return-value]
 

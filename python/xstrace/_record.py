@@ -54,6 +54,9 @@ class record_function(_Base):
 
     An object may be used again and again, also by several threads at once; that is cheaper than a new one each time.
 
+    A coroutine function or generator that is decorated has a range for each time that it runs, till it waits or yields.
+    The context manager is to end before the next of these, as ranges of a thread nest.
+
         with xstrace.record_function("load"):
             batch = next(batches)
 
@@ -64,10 +67,15 @@ class record_function(_Base):
     __slots__ = ()
 
     def __call__(self, function: _Function) -> _Function:
-        @functools.wraps(function)
-        def wrapper(*args, **keywords):
-            with self:
-                return function(*args, **keywords)
+        from ._async import in_pieces  # who decorates nothing need not load it
+
+        wrapper = in_pieces(self, function)
+        if wrapper is None:
+
+            @functools.wraps(function)
+            def wrapper(*args, **keywords):
+                with self:
+                    return function(*args, **keywords)
 
         return wrapper  # type: ignore[return-value]
 
