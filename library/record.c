@@ -43,11 +43,11 @@ void xstrace_counter(const char *name, double value)
 	xs_table_of_library()->counter(name, value);
 }
 
-void xstrace_step(void)
+void xstrace_step_number(uint64_t number)
 {
 	const struct xs_library *table = xs_table_of_library();
 	bool own = atomic_load_explicit(&xs_library.recording, memory_order_relaxed);
-	uint64_t number, count;
+	uint64_t count;
 	char name[40];
 
 	/* before a trace ends with it, and another step begins with one */
@@ -56,10 +56,16 @@ void xstrace_step(void)
 	count = table->count_step();
 	if (!own && !count)
 		return;
-	number = own ? atomic_fetch_add_explicit(&xs_library.step, 1, memory_order_relaxed)
-		     : count - 1;
+	if (!own) /* who asks for a trace counts from when it could */
+		number = count - 1;
 	(void)snprintf(name, sizeof(name), "ProfilerStep#%llu", (unsigned long long)number);
 	atomic_store(&xs_library.in_step, table->step(name));
+}
+
+void xstrace_step(void)
+{
+	/* those that nobody records, too: it is the program's number */
+	xstrace_step_number(atomic_fetch_add_explicit(&xs_library.step, 1, memory_order_relaxed));
 }
 
 /* ---- ITT's words ---- */

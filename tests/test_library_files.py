@@ -68,6 +68,12 @@ def test_no_event(xstrace, private):
     assert run(xstrace, "empty") == "stop: 0\nevents 0\nevent: 4, the trace has no event 0\n" * 2
 
 
+def test_numbers_of_steps(xstrace, private):
+    """They are the program's: what nobody records counts, and it can say its own."""
+    assert run(xstrace, "steps", "steps.json") == "save: 0\n"
+    assert [s.name for s in Trace(xstrace.home / "steps.json").slices] == ["ProfilerStep#6", "ProfilerStep#70"]
+
+
 # ---- a run that the environment lets not begin ----
 
 

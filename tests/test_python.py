@@ -254,7 +254,7 @@ def test_schedule(python, tmp_path):
         (1, ["unfinished cycle"]),
     ]
     steps = [[s.name for s in slices(path) if s.name.startswith("ProfilerStep#")] for path, *_ in traces]
-    assert [len(names) for names in steps] == [2, 2, 0, 0, 2]
+    assert steps == [["ProfilerStep#3", "ProfilerStep#4"], ["ProfilerStep#7", "ProfilerStep#8"], [], [], ["ProfilerStep#0", "ProfilerStep#1"]]
 
 
 def test_a_step_outside(python):

@@ -315,9 +315,12 @@ XSTRACE_API void xstrace_range_push_name(const struct xstrace_name *name);
 XSTRACE_API void xstrace_mark(const char *name);
 /* The value of a counter from now on. */
 XSTRACE_API void xstrace_counter(const char *name, double value);
-/* The next step of the program begins: "ProfilerStep#N", from 0 on, till the next one or the stop.
+/*
+ * The next step of the program begins: "ProfilerStep#N", till the next one or the stop. N counts
+ * the calls from 0 on, those that nobody records, too; or the program says it.
  */
 XSTRACE_API void xstrace_step(void);
+XSTRACE_API void xstrace_step_number(uint64_t number);
 
 /* ITT's: the same ranges, by the words of PyTorch's ITT wrapper. */
 XSTRACE_API bool xstrace_itt_available(void);

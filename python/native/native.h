@@ -35,7 +35,7 @@
 	X(range_push_name)       \
 	X(mark)                  \
 	X(counter)               \
-	X(step)                  \
+	X(step_number)           \
 	X(push_correlation)      \
 	X(pop_correlation)       \
 	X(push_user_correlation) \

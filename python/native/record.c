@@ -56,11 +56,15 @@ static PyObject *counter(PyObject *self, PyObject *args)
 	return text ? Py_NewRef(Py_None) : NULL;
 }
 
-static PyObject *step(PyObject *self, PyObject *none)
+static PyObject *step(PyObject *self, PyObject *number)
 {
-	(void)self, (void)none;
+	unsigned long long given = PyLong_AsUnsignedLongLong(number);
+
+	(void)self;
+	if (PyErr_Occurred())
+		return NULL;
 	if (xs_api.loaded)
-		xs_api.step();
+		xs_api.step_number(given);
 	Py_RETURN_NONE;
 }
 
@@ -130,7 +134,7 @@ PyMethodDef xs_native_record_methods[] = {
 	{ "range_pop", range_pop, METH_NOARGS, range_pop_doc },
 	{ "mark", mark, METH_O, mark_doc },
 	{ "counter", counter, METH_VARARGS, counter_doc },
-	{ "step", step, METH_NOARGS, NULL },
+	{ "step", step, METH_O, NULL },
 	{ "now", now, METH_NOARGS, NULL },
 	{ "push_correlation", push_correlation, METH_VARARGS, NULL },
 	{ "pop_correlation", pop_correlation, METH_O, NULL },

@@ -232,7 +232,7 @@ class profile:
             if not self._recording:
                 self._begin()
             elif _native is not None:
-                _native.step()
+                _native.step(self.step_num)
 
     def stop(self) -> None:
         """Ends. A trace that is being recorded is complete then, and `on_trace_ready` is called."""
@@ -275,7 +275,7 @@ class profile:
         self._trace = self._events = self._kept = None
         self._known = {}
         if self.schedule is not None:
-            _native.step()
+            _native.step(self.step_num)
         if self._torch_mode is not False and "torch" in sys.modules:
             from ._torch import Operations
 

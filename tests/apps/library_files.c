@@ -6,6 +6,7 @@
  *	library_files taken PATH	somebody removes the trace before it is saved
  *	library_files full PATH		there is no room at PATH for the trace
  *	library_files empty		traces without an event
+ *	library_files steps PATH	steps that nobody records, and some that are
  *	library_files prepare DIR	a run is to begin, with its traces in DIR
  */
 #include <dirent.h>
@@ -157,6 +158,30 @@ static void empty(void)
 	}
 }
 
+static void take_steps(unsigned count)
+{
+	while (count--)
+		xstrace_step();
+}
+
+static void steps(const char *path)
+{
+	struct xstrace_trace *trace;
+
+	take_steps(1);
+	(void)xstrace_start();
+	take_steps(2);
+	(void)xstrace_stop(&trace);
+	xstrace_trace_free(trace);
+	take_steps(3);
+	(void)xstrace_start();
+	take_steps(1);
+	xstrace_step_number(70);
+	(void)xstrace_stop(&trace);
+	say("save", xstrace_trace_save(trace, path));
+	xstrace_trace_free(trace);
+}
+
 int main(int argc, char **argv)
 {
 	const char *kind = argc > 1 ? argv[1] : "", *path = argc > 2 ? argv[2] : "";
@@ -169,6 +194,8 @@ int main(int argc, char **argv)
 		taken(path);
 	else if (!strcmp(kind, "full"))
 		full(path);
+	else if (!strcmp(kind, "steps"))
+		steps(path);
 	else if (!strcmp(kind, "empty"))
 		empty();
 	else if (!strcmp(kind, "prepare"))
