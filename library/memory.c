@@ -275,6 +275,7 @@ int xstrace_memory_export(const char *path)
 {
 	int error = 0, result;
 	struct xs_calm calm;
+	bool made;
 	FILE *out;
 
 	if (!path)
@@ -287,10 +288,13 @@ int xstrace_memory_export(const char *path)
 				 xs_refuse(XSTRACE_BAD_STATE, "no profile of memory was stopped"));
 	xs_calm_begin(&calm);
 	out = fopen(path, "we");
+	made = out && xs_is_file(fileno(out));
 	if (out)
 		error = export(out);
 	if (!out || (fclose(out) && !error))
 		error = -errno;
+	if (error && made) /* what is cut does not stay */
+		(void)unlink(path);
 	xs_calm_end(&calm);
 	(void)xs_unlock(&profile.lock, 0);
 	return error ? xs_refuse(error == -ENOMEM ? XSTRACE_NO_MEMORY : XSTRACE_IO, "%s: %s", path,

@@ -147,6 +147,8 @@ int xs_host_cut(struct xs_host_files *files, char *path) HIDDEN;
 
 /* Takes `path` over: the file is removed with the trace unless it is saved. NULL: no memory. */
 struct xstrace_trace *xs_trace_open(const char *path, bool joined) HIDDEN;
+/* A device or a pipe is none. */
+bool xs_is_file(int fd) HIDDEN;
 void xs_trace_post_process(const struct xstrace_trace *trace, xstrace_post_process function,
 			   void *user) HIDDEN;
 

@@ -139,8 +139,7 @@ void xs_trace_post_process(const struct xstrace_trace *trace, xstrace_post_proce
 
 #define BUFFER (64u << 10)
 
-/* A device or a pipe is none. */
-static bool is_file(int fd)
+bool xs_is_file(int fd)
 {
 	struct stat st;
 
@@ -165,7 +164,7 @@ static int copy(const char *from, const char *to)
 	out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 	if (out < 0)
 		error = -errno;
-	made = is_file(out);
+	made = xs_is_file(out);
 	while (!error && (n = read(in, buffer, BUFFER)) > 0)
 		for (ssize_t at = 0, k; !error && at < n; at += k) {
 			k = write(out, buffer + at, (size_t)(n - at));

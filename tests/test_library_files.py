@@ -59,6 +59,7 @@ def test_no_room_where_it_is_saved(xstrace, private):
     with mounted(small, "size=64k"):
         out = run(xstrace, "full", small / "trace.json")
         assert out == f"save: 6, {small}/trace.json: No space left on device\nthere 0\nsave elsewhere: 0\n"
+        assert run(xstrace, "memory", small / "memory.json") == "export: 6, there 0\n"
         assert not list(small.iterdir())
     assert len(Trace(xstrace.home / "elsewhere.json").slices) == 20000
 

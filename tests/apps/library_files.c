@@ -5,6 +5,7 @@
  *	library_files gone DIR		the directory of the traces is removed while one is recorded
  *	library_files taken PATH	somebody removes the trace before it is saved
  *	library_files full PATH		there is no room at PATH for the trace
+ *	library_files memory PATH	nor for a profile of memory
  *	library_files empty		traces without an event
  *	library_files steps PATH	steps that nobody records, and some that are
  *	library_files prepare DIR	a run is to begin, with its traces in DIR
@@ -142,6 +143,18 @@ static void full(const char *path)
 	xstrace_trace_free(trace);
 }
 
+static void memory(const char *path)
+{
+	int result;
+
+	(void)xstrace_memory_start();
+	for (unsigned i = 0; i < 10000; i++)
+		xstrace_memory(NULL, 1, 1, 1, XSTRACE_DEVICE_CPU, 0, NULL);
+	(void)xstrace_memory_stop();
+	result = xstrace_memory_export(path);
+	printf("export: %d, there %d\n", result, !access(path, F_OK));
+}
+
 static void empty(void)
 {
 	for (unsigned round = 0; round < 2; round++) {
@@ -194,6 +207,8 @@ int main(int argc, char **argv)
 		taken(path);
 	else if (!strcmp(kind, "full"))
 		full(path);
+	else if (!strcmp(kind, "memory"))
+		memory(path);
 	else if (!strcmp(kind, "steps"))
 		steps(path);
 	else if (!strcmp(kind, "empty"))
