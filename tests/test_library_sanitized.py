@@ -71,3 +71,10 @@ def test_odd_uses(sanitized, kind):
 def test_ends(sanitized, xstrace, kind, status):
     sanitized("library", "end", kind, status=status)
     wait_until(lambda: list(xstrace.home.glob("library*.json")) or kind == "unused")
+
+
+@pytest.mark.parametrize("words", [("twice", "a.json", "b.json"), ("gone", "place"), ("taken", "x.json"), ("empty",)], ids=lambda words: words[0])
+def test_files(sanitized, xstrace, words):
+    """Two threads that save one trace, and files that are missing."""
+    (xstrace.home / "place").mkdir()
+    sanitized("library_files", *words)
