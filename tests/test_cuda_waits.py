@@ -151,3 +151,25 @@ def test_threads(xstrace, tmp_path):
     for work, call in found:
         assert call.name == "cudaStreamSynchronize"
         assert call.track == launched[int(work.args["id"])]
+
+
+# ---- many of them ----
+
+
+def number(kernel):
+    """The n-th kernel that was launched (cuda_chains.c)."""
+    return kernel.args["global"][0]
+
+
+def chains(xstrace, tmp_path, *args):
+    run = xstrace(KERNELS, "cuda_chains", args, env=SoftCUDA(tmp_path, SYNC=0).env)
+    assert run.status == 0, run.err
+    return run.trace
+
+
+@pytest.mark.parametrize("streams, times", [(24, 240), (100, 100)])
+def test_streams_in_turns(xstrace, tmp_path, streams, times):
+    """However many streams there are."""
+    trace = chains(xstrace, tmp_path, "turns", streams, times)
+    found = sorted((number(before), number(behind)) for before, behind in arrows(trace, "order"))
+    assert found == [(2 * i + 1, 2 * i + 2) for i in range(times)]

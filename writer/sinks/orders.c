@@ -2,95 +2,122 @@
  * Arrows between work of two queues, where one queue was told to wait for what was in the other.
  *
  * The arrow leads from the last work that was put into the one queue before a moment to the first
- * that was put into the other after a later one. Who tells of that tells when both have come. The
- * newest work of each queue is remembered; what is older gets no arrow.
+ * that was put into the other after a later one. Who tells of that tells when both have come. Of
+ * all queues together the newest work is remembered. Where what is forgotten may be what the arrow
+ * belongs to, there is none.
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "chrome.h"
 #include "device_record.h"
-#include "hash.h"
+#include "tree.h"
 
-#define QUEUES	   512u /* a power of two; of two in one place the newer one is remembered */
-#define REMEMBERED 128u /* work of a queue */
+#define PIECES 65536u
 
 struct piece {
+	struct xs_tree_node node; /* first; by source, queue, tick and number */
+	uint64_t source, queue;
 	uint64_t tick; /* of the call that put it there */
+	uint64_t number;
 	uint64_t start, end, pid, tid;
 };
 
-struct queue {
-	uint64_t key[2]; /* source, number */
-	uint32_t count;	 /* ever */
-	struct piece last[REMEMBERED];
-};
-
+/*
+ * What is never used of it is never there. Most programs have no queue that waits for another: the
+ * tree grows from the first one on.
+ */
 struct xs_orders {
+	struct xs_tree tree;
+	bool searched;
+	uint64_t count;	    /* of pieces, ever */
+	uint64_t forgotten; /* the latest tick of those that have given their places */
 	uint32_t drawn;
-	struct queue *queues[QUEUES];
+	struct piece piece[PIECES];
 };
 
+static int compare(const struct xs_tree_node *x, const struct xs_tree_node *y)
+{
+	const struct piece *a = (const void *)x, *b = (const void *)y;
+
+	if (a->source != b->source)
+		return a->source < b->source ? -1 : 1;
+	if (a->queue != b->queue)
+		return a->queue < b->queue ? -1 : 1;
+	if (a->tick != b->tick)
+		return a->tick < b->tick ? -1 : 1;
+	return a->number < b->number ? -1 : a->number > b->number;
+}
+
+/* NULL: there is no memory. */
 static struct xs_orders *orders_of(struct xs_process *process)
 {
 	struct xs_chrome *chrome = xs_chrome_of(process);
 
-	if (!chrome->orders)
+	if (!chrome->orders) {
 		chrome->orders = calloc(1, sizeof(*chrome->orders));
+		if (chrome->orders)
+			chrome->orders->tree.compare = compare;
+	}
 	return chrome->orders;
 }
 
-/* NULL: it is not known, or there is no memory. */
-static struct queue *queue_of(struct xs_orders *orders, uint64_t source, uint64_t number, bool make)
+/* The last one that was put there by then; NULL: it is not known. */
+static const struct piece *last_by(const struct xs_orders *orders, uint64_t source, uint64_t queue,
+				   uint64_t tick)
 {
-	uint64_t key[2] = { source, number };
-	struct queue **at = &orders->queues[xs_hash(key, 2) % QUEUES];
+	const struct piece key = {
+		.source = source, .queue = queue, .tick = tick, .number = UINT64_MAX
+	};
+	const struct piece *found = (void *)xs_tree_before(&orders->tree, &key.node);
 
-	if (*at && !memcmp((*at)->key, key, sizeof(key)))
-		return *at;
-	if (!make)
-		return NULL;
-	if (!*at)
-		*at = malloc(sizeof(**at));
-	if (*at) {
-		memset(*at, 0, sizeof(**at));
-		memcpy((*at)->key, key, sizeof(key));
-	}
-	return *at;
+	return found && found->source == source && found->queue == queue &&
+			       found->tick > orders->forgotten
+		       ? found
+		       : NULL;
 }
 
-/* The last one that was put there by then. */
-static const struct piece *last_by(const struct queue *queue, uint64_t tick)
+static const struct piece *first_after(const struct xs_orders *orders, uint64_t source,
+				       uint64_t queue, uint64_t tick)
 {
-	const struct piece *found = NULL;
+	const struct piece key = { .source = source, .queue = queue, .tick = tick + 1 };
+	const struct piece *found = (void *)xs_tree_behind(&orders->tree, &key.node);
 
-	for (uint32_t i = 0; i < queue->count && i < REMEMBERED; i++)
-		if (queue->last[i].tick <= tick && (!found || queue->last[i].tick > found->tick))
-			found = &queue->last[i];
-	return found;
+	return found && found->source == source && found->queue == queue &&
+			       tick >= orders->forgotten
+		       ? found
+		       : NULL;
 }
 
-static const struct piece *first_after(const struct queue *queue, uint64_t tick)
+/* From now on they are to be found. */
+static void search(struct xs_orders *orders)
 {
-	const struct piece *found = NULL;
+	if (orders->searched)
+		return;
+	for (uint64_t i = 0; i < orders->count && i < PIECES; i++)
+		xs_tree_add(&orders->tree, &orders->piece[i].node);
+	orders->searched = true;
+}
 
-	for (uint32_t i = 0; i < queue->count && i < REMEMBERED; i++)
-		if (queue->last[i].tick > tick && (!found || queue->last[i].tick < found->tick))
-			found = &queue->last[i];
-	return found;
+static void forget(struct xs_orders *orders, struct piece *piece)
+{
+	if (orders->searched)
+		xs_tree_take(&orders->tree, &piece->node);
+	if (piece->tick > orders->forgotten)
+		orders->forgotten = piece->tick;
 }
 
 void xs_orders_read(struct xs_process *process, const struct xs_order *order)
 {
 	struct xs_orders *orders = orders_of(process);
-	const struct queue *queue = orders ? queue_of(orders, order->source, order->from, false)
-					   : NULL;
-	const struct piece *from = queue ? last_by(queue, order->until) : NULL, *to;
+	const struct piece *from, *to;
 
-	queue = from ? queue_of(orders, order->source, order->to, false) : NULL;
-	to = queue ? first_after(queue, order->after) : NULL;
+	if (!orders)
+		return;
+	search(orders);
+	from = last_by(orders, order->source, order->from, order->until);
+	to = first_after(orders, order->source, order->to, order->after);
 	/* what begins sooner has not waited: the two belong to something else */
-	if (!to || from->start > to->start)
+	if (!from || !to || from->start > to->start)
 		return;
 	xs_arrow_between(process, order->source, ++orders->drawn,
 			 &(struct xs_arrow_end){ from->pid, from->tid,
@@ -103,20 +130,26 @@ void xs_orders_work(struct xs_process *process, const struct xs_work *work, uint
 {
 	const struct xs_device_record *record = work->record;
 	struct xs_orders *orders = record->event.tick ? orders_of(process) : NULL;
-	struct queue *queue = orders ? queue_of(orders, record->event.source, work->queue, true)
-				     : NULL;
+	struct piece *piece;
 
-	if (queue)
-		queue->last[queue->count++ % REMEMBERED] = (struct piece){
-			record->event.tick, work->start, work->end, pid, tid,
-		};
+	if (!orders)
+		return;
+	piece = &orders->piece[orders->count % PIECES];
+	if (orders->count >= PIECES)
+		forget(orders, piece);
+	*piece = (struct piece){ .source = record->event.source,
+				 .queue = work->queue,
+				 .tick = record->event.tick,
+				 .number = orders->count++,
+				 .start = work->start,
+				 .end = work->end,
+				 .pid = pid,
+				 .tid = tid };
+	if (orders->searched)
+		xs_tree_add(&orders->tree, &piece->node);
 }
 
 void xs_orders_fini(struct xs_process *process)
 {
-	struct xs_orders *orders = xs_chrome_of(process)->orders;
-
-	for (uint32_t i = 0; orders && i < QUEUES; i++)
-		free(orders->queues[i]);
-	free(orders);
+	free(xs_chrome_of(process)->orders);
 }
