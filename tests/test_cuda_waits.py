@@ -167,9 +167,37 @@ def chains(xstrace, tmp_path, *args):
     return run.trace
 
 
-@pytest.mark.parametrize("streams, times", [(24, 240), (100, 100)])
+@pytest.mark.parametrize("streams, times", [(24, 240), (200, 400), (2, 2000)])
 def test_streams_in_turns(xstrace, tmp_path, streams, times):
-    """However many streams there are."""
+    """However many streams there are, and however far the host runs ahead."""
     trace = chains(xstrace, tmp_path, "turns", streams, times)
     found = sorted((number(before), number(behind)) for before, behind in arrows(trace, "order"))
     assert found == [(2 * i + 1, 2 * i + 2) for i in range(times)]
+
+
+@pytest.mark.parametrize("what", [("again", 200, 1), ("again", 200, 2), ("again", 100, 8), ("events", 64), ("events", 800), ("streams", 1000)], ids=str)
+def test_each_kernel_has_its_own_wait(xstrace, tmp_path, what):
+    """An event that is recorded again before it is waited for; many events; many streams."""
+    trace = chains(xstrace, tmp_path, *what)
+    names = {"cudaEventSynchronize", "cudaDeviceSynchronize"}
+    waits = sorted(call.start for call in trace.calls if call.name in names)
+    found = {number(kernel): waits.index(call.start) + 1 for kernel, call in arrows(trace)}
+    assert found == {n: n for n in range(1, what[1] + 1)}
+
+
+def test_a_wait_that_came_before_a_slow_launch_was_done(xstrace, tmp_path):
+    """It began after the launch's call and ended before the kernel: it has waited for something else."""
+    trace = chains(xstrace, tmp_path, "early")
+    waits = sorted((call for call in trace.calls if call.name == "cudaStreamSynchronize"), key=lambda call: call.start)
+    ((kernel, call),) = [pair for pair in arrows(trace) if pair[0].name.startswith("empty")]
+    assert len(waits) == 2 and waits[0].end < kernel.start
+    assert call is waits[1]
+
+
+@pytest.mark.parametrize("recordings, known", [(60_000, True), (70_000, False)])
+def test_what_is_too_far_away_has_no_arrow(xstrace, tmp_path, recordings, known):
+    """Beyond the bound of CUDA.md nobody knows who waited first: no arrow leads to whoever waited next."""
+    trace = chains(xstrace, tmp_path, "far", recordings)
+    found = {number(kernel): call.name for kernel, call in arrows(trace)}
+    assert found == ({1: "cudaEventSynchronize"} if known else {}) | {2: "cudaStreamSynchronize"}
+    assert len(arrows(trace, "order")) == known

@@ -102,18 +102,19 @@ bool xs_cuda_beside(struct xs_process *process, uint32_t kind, const unsigned ch
 
 /* ---- cuda_waits.c ---- */
 
-/* There is work in this stream: context << 32 | stream. */
-void xs_cuda_queue(struct xs_process *process, uint64_t queue);
-/* Work was put into that stream by a call of this tick: it may follow a wait. */
-void xs_cuda_follows(struct xs_process *process, uint64_t queue, uint64_t tick);
-/* Tells the sinks of streams that have waited; all: also where no work has followed yet. */
-void xs_cuda_tell_streams(struct xs_process *process, bool all);
 /* Tells the sinks of waits; all: of those, too, that an earlier one might still follow. */
 void xs_cuda_tell_waits(struct xs_process *process, bool all);
 /* A record of an event that was put into a stream. False: its call is not known (yet). */
 bool xs_cuda_event(struct xs_cuda *cuda, const unsigned char *data, uint32_t size);
 /* A record of a wait. False: its call is not known (yet). */
 bool xs_cuda_waited(struct xs_process *process, const unsigned char *data, uint32_t size);
+
+/* ---- cuda_streams.c ---- */
+
+/* Work was put into that stream (context << 32 | stream) by a call of this tick: after a wait? */
+void xs_cuda_follows(struct xs_process *process, uint64_t queue, uint64_t tick);
+/* Tells the sinks of streams that have waited; all: of those, too, that were just followed. */
+void xs_cuda_tell_streams(struct xs_process *process, bool all);
 
 /* ---- cuda_metrics.c ---- */
 

@@ -250,7 +250,6 @@ static void complete(struct xs_process *process, struct piece *piece,
 	piece->work.record = record;
 	piece->work.queue = record->queue_handle;
 	piece->work.named = xs_cuda_named(process, record);
-	xs_cuda_queue(process, record->queue_handle);
 	if (call)
 		xs_cuda_follows(process, record->queue_handle, call->tick);
 	piece->work.facts = piece->facts;

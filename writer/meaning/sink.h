@@ -144,6 +144,8 @@ struct xs_activity {
 /* A call has waited for commands of a queue. */
 struct xs_wait {
 	uint8_t source, kind; /* enum xs_source, enum xs_waited */
+	bool whole;	      /* for all queues whose numbers have the upper half of `queue` */
+	bool unknown;	      /* whole: for what of these, by `until`, is not known any more */
 	uint32_t tid;	      /* of the call's thread */
 	uint64_t queue;	      /* as in struct xs_work */
 	uint64_t until;	      /* as in struct xs_waited_record */

@@ -5,8 +5,11 @@
  * which in an ordered queue all before it are complete. Commands wait here for such a call, those
  * of a queue in the order in which they were submitted; and since the two come from different
  * rings, calls wait for commands, too. While a call waits for a command that has not come, what may
- * lie before that command in an ordered queue is not given to later calls. All is bounded: what is
- * too old gets no arrow.
+ * lie before that command in an ordered queue is not given to later calls. A call may also have
+ * waited for all queues of a context: such calls are remembered as those of a queue are.
+ *
+ * All is bounded: what is too old gets no arrow, and neither does what a call may have waited for
+ * that is not remembered any more.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +27,8 @@
 #define HELD	    64u
 #define QUEUES_MAX  2048u
 #define BUCKETS	    QUEUES_MAX
+#define WHOLE	    0x100u /* beside the source: what has waited for all queues of a context */
+#define CLOSE	    20000u /* ns; clocks of a host and of a device agree so well, where it counts */
 
 /* What a call may name a command by. */
 struct name {
@@ -33,7 +38,8 @@ struct name {
 
 struct command {
 	struct name name;
-	uint64_t tick;	     /* when it was submitted */
+	uint64_t tick;	     /* when it was submitted: the call that did began then, … */
+	uint64_t put;	     /* … and by then it surely was */
 	uint64_t start, end; /* ns */
 	uint64_t pid, tid;   /* its track */
 	bool in_order;
@@ -46,9 +52,11 @@ struct call {
 };
 
 struct queue {
-	struct queue *next; /* of the bucket */
-	uint64_t key[2];    /* its source, its number */
-	bool used;	    /* since the hand came by */
+	struct queue *next;	  /* of the bucket */
+	struct queue *busy_next;  /* of those with pending commands */
+	struct queue **busy_link; /* NULL: it has none */
+	uint64_t key[2];	  /* its source, its number */
+	bool used;		  /* since the hand came by */
 	struct command *pending;
 	uint32_t first, count, room; /* of pending */
 	/*
@@ -56,6 +64,7 @@ struct queue {
 	 * before it: another is the first one of nothing.
 	 */
 	struct call calls[CALLS];
+	struct call forgotten;	  /* no call that was forgotten waited for more, or ended later */
 	struct call named[CALLS]; /* that waited for a command which has not come yet */
 	uint32_t call_count, named_count;
 	uint32_t commands;	  /* read, ever */
@@ -71,9 +80,41 @@ struct xs_waits {
 	struct xs_wait held[HELD]; /* of this look, by their ends: threads are read one by one */
 	uint32_t held_count;
 	uint32_t count, hand;
+	bool whole;	       /* a call has waited for all queues of a context */
+	struct call forgotten; /* as in struct queue, of queues that have given their places */
+	struct queue *busy;
 	struct queue *queues[QUEUES_MAX];
 	struct queue *bucket[BUCKETS];
 };
+
+static void put_busy(struct xs_waits *waits, struct queue *queue)
+{
+	if (queue->busy_link)
+		return;
+	queue->busy_next = waits->busy;
+	queue->busy_link = &waits->busy;
+	if (waits->busy)
+		waits->busy->busy_link = &queue->busy_next;
+	waits->busy = queue;
+}
+
+static void take_busy(struct queue *queue)
+{
+	if (!queue->busy_link)
+		return;
+	*queue->busy_link = queue->busy_next;
+	if (queue->busy_next)
+		queue->busy_next->busy_link = queue->busy_link;
+	queue->busy_link = NULL;
+}
+
+static void add_forgotten(struct call *all, const struct call *call)
+{
+	if (call->until > all->until)
+		all->until = call->until;
+	if (call->end > all->end)
+		all->end = call->end;
+}
 
 static void forget(struct xs_waits *waits, struct queue *queue)
 {
@@ -82,6 +123,10 @@ static void forget(struct xs_waits *waits, struct queue *queue)
 	while (*link != queue)
 		link = &(*link)->next;
 	*link = queue->next;
+	take_busy(queue);
+	add_forgotten(&waits->forgotten, &queue->forgotten);
+	if (queue->call_count)
+		add_forgotten(&waits->forgotten, &queue->calls[queue->call_count - 1]);
 	free(queue->pending);
 	memset(queue, 0, sizeof(*queue));
 }
@@ -117,29 +162,50 @@ static struct xs_waits *waits_of(struct xs_process *process)
 	return chrome->waits;
 }
 
-/* NULL: there is no memory. */
-static struct queue *queue_of(struct xs_process *process, uint8_t source, uint64_t number)
+/* NULL: it is not known. */
+static struct queue *find_queue(struct xs_waits *waits, const uint64_t key[2])
+{
+	struct queue *queue = waits->bucket[xs_hash(key, 2) % BUCKETS];
+
+	while (queue && memcmp(queue->key, key, sizeof(queue->key)) != 0)
+		queue = queue->next;
+	if (queue)
+		queue->used = true;
+	return queue;
+}
+
+/* Known, or made now; NULL: there is no memory. */
+static struct queue *queue_of(struct xs_process *process, uint64_t source, uint64_t number)
 {
 	uint64_t key[2] = { source, number };
 	struct xs_waits *waits = waits_of(process);
-	struct queue **bucket, *queue;
+	struct queue *queue = waits ? find_queue(waits, key) : NULL, **bucket;
 
-	if (!waits)
+	if (queue || !waits)
+		return queue;
+	queue = place_for_one(waits);
+	if (!queue)
 		return NULL;
 	bucket = &waits->bucket[xs_hash(key, 2) % BUCKETS];
-	for (queue = *bucket; queue; queue = queue->next)
-		if (!memcmp(queue->key, key, sizeof(key)))
-			break;
-	if (!queue) {
-		queue = place_for_one(waits);
-		if (!queue)
-			return NULL;
-		memcpy(queue->key, key, sizeof(key));
-		queue->next = *bucket;
-		*bucket = queue;
-	}
+	memcpy(queue->key, key, sizeof(key));
+	queue->forgotten = waits->forgotten; /* it may have been one of them */
+	queue->next = *bucket;
 	queue->used = true;
+	*bucket = queue;
 	return queue;
+}
+
+static uint64_t context_of(uint64_t number)
+{
+	return number >> 32 << 32;
+}
+
+/* Where the calls are that have waited for its whole context; NULL: there were none. */
+static const struct queue *whole_of(struct xs_waits *waits, const struct queue *queue)
+{
+	uint64_t key[2] = { queue->key[0] | WHOLE, context_of(queue->key[1]) };
+
+	return waits->whole ? find_queue(waits, key) : NULL;
 }
 
 /*
@@ -167,20 +233,59 @@ static void draw(struct xs_process *process, const struct queue *queue,
 		xs_arrow_put(process, &arrow);
 }
 
+/*
+ * Has the call waited for it? A call that submits takes its time: when the one that waits began in
+ * that time, it counts if the command was complete by its end.
+ */
+static bool has_waited(const struct call *call, const struct command *command)
+{
+	return call->until >= command->tick &&
+	       (call->until >= command->put || call->end + CLOSE >= command->end);
+}
+
 /* The first call, of those remembered, that has waited for it; NULL: none. */
-static const struct call *call_for(const struct queue *queue, uint64_t tick)
+static const struct call *first_of(const struct queue *queue, const struct command *command)
 {
 	uint32_t low = 0, high = queue->call_count;
 
 	while (low < high) {
 		uint32_t middle = (low + high) / 2;
 
-		if (queue->calls[middle].until < tick)
+		if (queue->calls[middle].until < command->tick)
 			low = middle + 1;
 		else
 			high = middle;
 	}
+	while (low < queue->call_count && !has_waited(&queue->calls[low], command))
+		low++;
 	return low < queue->call_count ? &queue->calls[low] : NULL;
+}
+
+/* Of those that have waited for the queue or for its context. whole: NULL: none has. */
+static const struct call *call_for(const struct queue *queue, const struct queue *whole,
+				   const struct command *command)
+{
+	const struct call *one = first_of(queue, command),
+			  *other = whole ? first_of(whole, command) : NULL;
+
+	return !one || (other && other->end < one->end) ? other : one;
+}
+
+/* May a call have waited for it that is not remembered any more? */
+static bool is_forgotten(const struct queue *queue, const struct queue *whole,
+			 const struct command *command)
+{
+	return has_waited(&queue->forgotten, command) ||
+	       (whole && has_waited(&whole->forgotten, command));
+}
+
+/* Has any call come that began after it was submitted? */
+static bool is_due(const struct queue *queue, const struct queue *whole,
+		   const struct command *command)
+{
+	return (queue->call_count && queue->calls[queue->call_count - 1].until >= command->tick) ||
+	       (whole && whole->call_count &&
+		whole->calls[whole->call_count - 1].until >= command->tick);
 }
 
 static void remember(struct queue *queue, const struct call *call)
@@ -190,6 +295,7 @@ static void remember(struct queue *queue, const struct call *call)
 
 	if (queue->call_count == CALLS) {
 		queue->call_count /= 2;
+		add_forgotten(&queue->forgotten, &calls[CALLS / 2 - 1]);
 		memmove(calls, calls + CALLS / 2, queue->call_count * sizeof(*calls));
 	}
 	at = queue->call_count;
@@ -224,14 +330,30 @@ static void draw_one(struct xs_process *process, struct queue *queue, const stru
 /* To those that wait for a call, as far as it is known which one was the first. */
 static void settle(struct xs_process *process, struct queue *queue)
 {
-	for (; queue->count; queue->first++, queue->count--) {
-		const struct command *command = &queue->pending[queue->first];
-		const struct call *call = call_for(queue, command->tick);
+	const struct queue *whole = whole_of(xs_chrome_of(process)->waits, queue);
+	uint32_t at = 0, kept = 0;
 
-		if (!call || is_open(queue, command, call))
+	for (; at < queue->count; at++) {
+		struct command *command = &queue->pending[queue->first + at];
+		const struct call *call = call_for(queue, whole, command);
+
+		if (!is_due(queue, whole, command) || (call && is_open(queue, command, call)))
 			break;
-		draw_one(process, queue, command, call);
+		if (is_forgotten(queue, whole, command))
+			continue;
+		if (call)
+			draw_one(process, queue, command, call);
+		else
+			queue->pending[queue->first + kept++] = *command;
 	}
+	/* what stays lies before the rest */
+	if (kept && kept < at)
+		memmove(&queue->pending[queue->first + at - kept], &queue->pending[queue->first],
+			kept * sizeof(*queue->pending));
+	queue->first += at - kept;
+	queue->count -= at - kept;
+	if (!queue->count)
+		take_busy(queue);
 }
 
 static bool is_named(const struct name *name, const struct call *call)
@@ -333,7 +455,7 @@ static bool make_room(struct queue *queue)
 	return true;
 }
 
-static void keep(struct queue *queue, const struct command *command)
+static void keep(struct xs_waits *waits, struct queue *queue, const struct command *command)
 {
 	struct command *end;
 	uint32_t later = 0;
@@ -346,13 +468,40 @@ static void keep(struct queue *queue, const struct command *command)
 	memmove(end - later + 1, end - later, later * sizeof(*end));
 	end[-(int)later] = *command;
 	queue->count++;
+	put_busy(waits, queue);
+}
+
+/* The call has waited for all queues of a context. */
+static void tell_whole(struct xs_process *process, const struct xs_wait *wait,
+		       const struct call *call)
+{
+	struct queue *whole = queue_of(process, wait->source | WHOLE, context_of(wait->queue));
+	struct xs_waits *waits = waits_of(process);
+
+	if (!whole)
+		return;
+	waits->whole = true;
+	if (wait->unknown)
+		add_forgotten(&whole->forgotten, call);
+	else
+		remember(whole, call);
+	for (struct queue *queue = waits->busy, *next; queue; queue = next) {
+		next = queue->busy_next;
+		if (queue->key[0] == wait->source && context_of(queue->key[1]) == whole->key[1])
+			settle(process, queue);
+	}
 }
 
 static void tell(struct xs_process *process, const struct xs_wait *wait)
 {
 	struct call call = { wait->until, wait->start, wait->end, wait->tid, 0, wait->kind };
-	struct queue *queue = queue_of(process, wait->source, wait->queue);
+	struct queue *queue;
 
+	if (wait->whole) {
+		tell_whole(process, wait, &call);
+		return;
+	}
+	queue = queue_of(process, wait->source, wait->queue);
 	if (!queue)
 		return;
 	if (call.kind == XS_WAITED_SUBMITTED)
@@ -383,22 +532,73 @@ void xs_waits_read(struct xs_process *process, const struct xs_wait *wait)
 	waits->held[at] = *wait;
 }
 
-void xs_waits_command(struct xs_process *process, const struct xs_work *work, uint64_t pid,
-		      uint64_t tid)
+static struct command command_of(const struct xs_work *work, uint64_t pid, uint64_t tid)
 {
 	const struct xs_device_record *record = work->record;
 	struct command command = {
 		.name = { .raw_start = record->start, .id = record->id },
-		.tick = record->event.flags & XS_DEVICE_FLAG_TICKS ? record->submit
-								   : record->event.tick,
+		.tick = record->event.tick,
+		.put = record->event.tick + record->host_ticks,
 		.start = work->start,
 		.end = work->end,
 		.pid = pid,
 		.tid = tid,
 		.in_order = record->event.flags & XS_DEVICE_FLAG_IN_ORDER,
 	};
-	struct queue *queue = queue_of(process, record->event.source, work->queue);
-	const struct call *first;
+
+	if (record->event.flags & XS_DEVICE_FLAG_TICKS)
+		command.tick = command.put = record->submit;
+	return command;
+}
+
+/* Its own call has waited for it. */
+static void waited_itself(struct xs_process *process, struct queue *queue,
+			  const struct xs_work *work, const struct command *command)
+{
+	const struct xs_device_record *record = work->record;
+	const struct call call = { .start = work->host_start,
+				   .end = work->host_end,
+				   .tid = record->tid };
+
+	/* a call that a pause cut short is shown up to there */
+	if (!work->linked || xs_process_paused_after(process, record->event.tick) <
+				     record->event.tick + record->host_ticks)
+		return;
+	draw_one(process, queue, command, &call);
+	if (command->in_order) /* an earlier call may have waited for those before it */
+		xs_waits_read(process, &(struct xs_wait){ .source = record->event.source,
+							  .kind = XS_WAITED_SUBMITTED,
+							  .tid = call.tid,
+							  .queue = work->queue,
+							  .until = command->tick,
+							  .start = call.start,
+							  .end = call.end });
+}
+
+/* To the first call that has waited for it, now if it is known, or later. */
+static void wait_for_call(struct xs_process *process, struct queue *queue,
+			  const struct command *command)
+{
+	struct xs_waits *waits = xs_chrome_of(process)->waits;
+	const struct queue *whole = whole_of(waits, queue);
+	const struct call *first = call_for(queue, whole, command);
+
+	if (is_forgotten(queue, whole, command))
+		return;
+	if (first && !is_open(queue, command, first))
+		draw_one(process, queue, command, first);
+	else
+		keep(waits, queue, command);
+}
+
+void xs_waits_command(struct xs_process *process, const struct xs_work *work, uint64_t pid,
+		      uint64_t tid)
+{
+	const struct xs_device_record *record = work->record;
+	const struct command command = command_of(work, pid, tid);
+	/* of what was submitted by a call that is not known, nobody knows who waited for it */
+	struct queue *queue = command.tick ? queue_of(process, record->event.source, work->queue)
+					   : NULL;
 	struct call call;
 
 	if (!queue)
@@ -409,31 +609,12 @@ void xs_waits_command(struct xs_process *process, const struct xs_work *work, ui
 		settle(process, queue);
 	}
 	if (record->event.flags & XS_DEVICE_FLAG_WAITED) {
-		/* a call that a pause cut short is shown up to there */
-		if (!work->linked || xs_process_paused_after(process, record->event.tick) <
-					     record->event.tick + record->host_ticks)
-			return;
-		call = (struct call){ .start = work->host_start,
-				      .end = work->host_end,
-				      .tid = record->tid };
-		draw_one(process, queue, &command, &call);
-		if (command.in_order) /* an earlier call may have waited for those before it */
-			xs_waits_read(process, &(struct xs_wait){ .source = record->event.source,
-								  .kind = XS_WAITED_SUBMITTED,
-								  .tid = call.tid,
-								  .queue = work->queue,
-								  .until = command.tick,
-								  .start = call.start,
-								  .end = call.end });
+		waited_itself(process, queue, work, &command);
 	} else if (take_named(queue, &command, &call)) {
 		waited_for(process, queue, &command, &call);
 		settle(process, queue);
 	} else {
-		first = call_for(queue, command.tick);
-		if (first && !is_open(queue, &command, first))
-			draw_one(process, queue, &command, first);
-		else
-			keep(queue, &command);
+		wait_for_call(process, queue, &command);
 	}
 }
 
