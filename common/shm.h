@@ -347,6 +347,24 @@ struct xs_kept_activity {
 	_Atomic uint32_t state; /* enum xs_saved_state */
 	uint32_t reserved;
 	uint64_t consumed[2][64]; /* bytes that are read, and the buffer's turn << 32 */
+	int64_t used[2][3];	  /* bytes of a device, pinned ones, managed ones */
+};
+
+/*
+ * Numbers that the trace has, noted as they are given: a successor goes on behind them. A part of
+ * it that was not committed may have had some.
+ */
+#define XS_KEPT_PLACES 64u
+struct xs_kept_numbers {
+	uint32_t work;	 /* of CUDA's work, and of arrows between */
+	uint32_t flows;	 /* arrows between tasks */
+	uint32_t own;	 /* tracks that are no thread's */
+	uint32_t track;	 /* of a device, the highest of all */
+	uint32_t places; /* devices: each has the pid of its place */
+	struct {
+		uint32_t name;
+		uint8_t source, device, tile, shown;
+	} place[XS_KEPT_PLACES];
 };
 
 /* Followed by one struct xs_kept_ring for each ring, a page each. */
@@ -358,9 +376,10 @@ struct xs_kept_file {
 	uint32_t reserved;
 	char output[PATH_MAX]; /* its absolute path; empty: none yet */
 	struct xs_kept_activity activity;
+	struct xs_kept_numbers numbers;
 };
 
-#define XS_SHM_VERSION	  29u
+#define XS_SHM_VERSION	  30u
 #define XS_PAGE		  4096u
 #define XS_KEPT_HEADER	  8192u	 /* of struct xs_kept_file */
 #define XS_PROCESS_FIRST  4096u	 /* of struct xs_process_file */

@@ -1,8 +1,11 @@
 """CUDA: arrows from device work to the call that has waited for it."""
 
 import collections
+import os
+import signal
 
 import pytest
+from conftest import XSTRACE, wait_until
 from cuda_log import HAVE_SOFTCUDA, SoftCUDA
 
 pytestmark = pytest.mark.skipif(not HAVE_SOFTCUDA, reason="no headers of CUDA and CUPTI")
@@ -201,3 +204,35 @@ def test_what_is_too_far_away_has_no_arrow(xstrace, tmp_path, recordings, known)
     found = {number(kernel): call.name for kernel, call in arrows(trace)}
     assert found == ({1: "cudaEventSynchronize"} if known else {}) | {2: "cudaStreamSynchronize"}
     assert len(arrows(trace, "order")) == known
+
+
+def written(run):
+    return sum(path.read_text().count('"gpu_op"') for path in run.cwd.glob("*.json"))
+
+
+def test_numbers_of_a_part_that_is_recovered(xstrace, tmp_path):
+    """Tracks, devices and arrows of what --recover writes are none of those that the file has; counters go on."""
+    go = tmp_path / "go"
+    run = xstrace.start(KERNELS, "cuda_chains", ["phases", go], env=SoftCUDA(tmp_path, DEVICES=2, SYNC=1).env)
+    wait_until(lambda: written(run) == 400)
+    directory = run.dir
+    os.kill(run.drain, signal.SIGKILL)
+    go.touch()
+    run.wait(60)
+    recovered = xstrace.bare(XSTRACE, ["--recover", directory], cwd=run.cwd)
+    assert recovered.status == 0, recovered.err
+    run.collect()
+    names, devices, tracks = run.trace.names("thread_name"), run.trace.names("process_name"), collections.defaultdict(set)
+    for kernel in run.trace.device:
+        row = f"{devices[kernel.track[0], kernel.track[0]].rpartition('#')[2]} {names[kernel.track].partition('CUDA')[2]}"
+        tracks[number(kernel)].add(row)
+    assert len(run.trace.device) == 801 and all(len(rows) == 1 for rows in tracks.values())
+    assert len(set().union(*tracks.values())) == len(tracks) == 5
+    ends = collections.Counter((e["id"], e["ph"]) for e in run.trace.events if e["ph"] in "sf")
+    assert set(ends.values()) == {1}
+    orders = collections.Counter((number(at), number(to)) for at, to in arrows(run.trace, "order"))
+    # what was held back by the process that was killed is missing
+    assert set(orders) == {(1, 2), (2, 3), (3, 4), (4, 3), (3, 2), (2, 1)}
+    assert all(orders[at, at - 1] == 100 and 0 < orders[at - 1, at] <= 100 for at in (2, 3, 4))
+    used = [e["args"]["value"] for e in run.trace.events if e["ph"] == "C" and e["name"] == "CUDA device memory"]
+    assert max(used) == used[-1] == 1001000

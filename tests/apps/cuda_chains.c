@@ -1,5 +1,5 @@
 /*
- * Who waits for whom, many times. The n-th kernel has a grid of n blocks.
+ * Who waits for whom, many times. The n-th kernel has a grid of n blocks, but for `phases`.
  *	turns STREAMS N: N times a kernel in a stream, an event, and a kernel in the next one, which
  *		waits for that
  *	again N TIMES: N times a kernel, TIMES recordings of one event, and a wait for it
@@ -9,6 +9,8 @@
  *		another stream and of the host, and one for each stream
  *	early: a launch that takes long; meanwhile another thread waits for the same, still empty,
  *		stream; then the first one waits
+ *	phases FILE: four streams in turns, each of which waits for the one before, and some memory;
+ *		when there is FILE, a kernel of another device, and the streams the other way round
  */
 #include "cuda_app.h"
 
@@ -109,6 +111,42 @@ static void far(int count)
 		CUDA_CHECK(cudaStreamSynchronize(stream[i]));
 }
 
+/* A hundred times each stream's kernel, whose grid tells the stream; each waits for the one before
+ * it. */
+static void in_turns(cudaStream_t *stream, int from, int step, cudaEvent_t event)
+{
+	for (int i = 0; i < 400; i++) {
+		int which = from + step * (i % 4);
+
+		if (i % 4)
+			CUDA_CHECK(cudaStreamWaitEvent(stream[which], event, 0));
+		CUDA_CHECK(
+			cuda_app_launch(CUDA_EMPTY, (unsigned)which + 1, 1, NULL, stream[which]));
+		CUDA_CHECK(cudaEventRecord(event, stream[which]));
+	}
+	CUDA_CHECK(cudaDeviceSynchronize());
+}
+
+static void phases(const char *file)
+{
+	cudaStream_t stream[4];
+	cudaEvent_t event = new_event();
+	void *memory;
+
+	for (int i = 0; i < 4; i++)
+		stream[i] = new_stream();
+	CUDA_CHECK(cudaMalloc(&memory, 1000000));
+	in_turns(stream, 0, 1, event);
+	while (access(file, F_OK) != 0)
+		sleep_ms(10);
+	CUDA_CHECK(cudaSetDevice(1));
+	CUDA_CHECK(cuda_app_launch(CUDA_EMPTY, 9, 1, NULL, NULL));
+	CUDA_CHECK(cudaDeviceSynchronize());
+	CUDA_CHECK(cudaSetDevice(0));
+	CUDA_CHECK(cudaMalloc(&memory, 1000));
+	in_turns(stream, 3, -1, event);
+}
+
 static void *waits(void *stream)
 {
 	sleep_ms(50);
@@ -149,6 +187,8 @@ int main(int argc, char **argv)
 		streams(count);
 	else if (!strcmp(what, "far"))
 		far(count);
+	else if (!strcmp(what, "phases"))
+		phases(argv[2]);
 	else if (!strcmp(what, "early"))
 		early();
 	else

@@ -3,6 +3,8 @@
  */
 #include "cuda.h"
 
+#include <string.h>
+
 bool xs_cuda_is_dirty(const struct xs_process *process)
 {
 	return process->cuda && process->cuda->dirty;
@@ -26,6 +28,8 @@ void xs_cuda_save(struct xs_process *process)
 		kept->consumed[state == XS_SAVED_0][i] = (uint64_t)process->cuda->buffer[i].turn
 								 << 32 |
 							 process->cuda->buffer[i].consumed;
+	memcpy(kept->used[state == XS_SAVED_0], &process->cuda->used[XS_TEXT_USED_DEVICE],
+	       sizeof(kept->used[0]));
 	atomic_store_explicit(&kept->state,
 			      state == XS_SAVED_0 ? XS_SAVED_0_NEXT_1 : XS_SAVED_1_NEXT_0,
 			      memory_order_release);
@@ -68,4 +72,7 @@ void xs_cuda_restore(struct xs_process *process)
 		process->cuda->buffer[i].turn = (uint32_t)(consumed >> 32);
 		process->cuda->buffer[i].consumed = (uint32_t)consumed;
 	}
+	memcpy(&process->cuda->used[XS_TEXT_USED_DEVICE], kept->used[state == XS_SAVED_1],
+	       sizeof(kept->used[0]));
+	process->cuda->serial = process->kept->numbers.work;
 }

@@ -62,7 +62,7 @@ struct xs_cuda {
 	uint64_t awaited, joined;	/* calls whose work has a record, and those that have it */
 	struct xs_cuda_orphan *orphans; /* XS_CUDA_ORPHANS; NULL: none yet */
 	uint32_t orphan_count;
-	uint32_t serial;      /* of the work that was shown */
+	uint32_t serial;      /* of the work that was shown, and of orders */
 	uint64_t records;     /* that were read, in all */
 	uint64_t untimed;     /* records without times */
 	uint64_t unknown;     /* records of kinds whose length is not known */
@@ -144,6 +144,8 @@ void xs_cuda_enqueued(struct xs_track *track, const struct xs_event *event, uint
 struct xs_cuda_call *xs_cuda_call_of(const struct xs_cuda *cuda, uint32_t correlation);
 /* The application's own id for what the call puts on a device. */
 void xs_cuda_external(struct xs_process *process, uint32_t correlation, uint8_t kind, uint64_t id);
+/* A number that no other work of this process has, nor an order of streams. */
+uint32_t xs_cuda_number(struct xs_process *process);
 /* Of the process, made when it is first needed; NULL: no memory. */
 struct xs_cuda *xs_cuda_of(struct xs_process *process);
 /* A text that the traced process has interned for us. */

@@ -70,6 +70,15 @@ void xs_cuda_external(struct xs_process *process, uint32_t correlation, uint8_t 
 	call->external_id = id;
 }
 
+uint32_t xs_cuda_number(struct xs_process *process)
+{
+	uint32_t number = ++process->cuda->serial;
+
+	if (process->kept)
+		process->kept->numbers.work = number;
+	return number;
+}
+
 /* ---- what the traced process has told ---- */
 
 uint32_t xs_cuda_text(const struct xs_cuda *cuda, enum xs_activity_text text)

@@ -232,7 +232,7 @@ static void complete(struct xs_process *process, struct piece *piece,
 	record->event.tick = call ? call->tick : 0;
 	record->host_ticks = call ? call->host_ticks : 0;
 	record->tid = call ? call->tid : 0;
-	record->id = ++cuda->serial;
+	record->id = xs_cuda_number(process);
 	record->queue = piece->stream;
 	record->queue_handle = (uint64_t)piece->context << 32 | piece->stream;
 	record->device_name =

@@ -117,6 +117,7 @@ static void tell(struct xs_process *process, const struct xs_cuda_stream_wait *w
 		return;
 	order.from = place->queue;
 	order.until = place->tick;
+	order.number = xs_cuda_number(process);
 	XS_TELL_SINKS(process, order, process, &order);
 }
 

@@ -158,6 +158,7 @@ struct xs_wait {
  */
 struct xs_order {
 	uint8_t source;
+	uint32_t number;      /* of its own */
 	uint64_t from, until; /* for what was put into this queue by then, … */
 	uint64_t to, after;   /* … what was put into this one later */
 };

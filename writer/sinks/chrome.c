@@ -202,6 +202,8 @@ static bool open_trace(struct xs_process *process)
 		chrome->out.error = fd;
 		xs_tell_write_error(process->run, fd);
 	}
+	if (process->run->recovering && process->kept)
+		xs_chrome_take_up(chrome, &process->kept->numbers);
 	process->sink[XS_SINK_CHROME] = chrome;
 	process->out = &chrome->out;
 	if (offset) { /* it has its names */

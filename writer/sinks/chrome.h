@@ -29,6 +29,7 @@ struct device_place {
 	uint8_t source, device; /* enum xs_source; each counts its devices from 0 */
 	uint8_t tile;		/* from 1; 0: the whole device */
 	uint8_t renamed;	/* how often */
+	bool named;		/* the device, by this drain process */
 	uint32_t given;		/* what the program calls it */
 	uint32_t name;		/* interned, with what its driver tells */
 	uint32_t shown;		/* the place whose process it is */
@@ -140,6 +141,13 @@ struct xs_arrow {
 	enum xs_arrow_kind kind;
 	uint8_t source; /* each API counts its commands from 1 */
 };
+
+/* Where the trace's numbers are noted for a successor (--recover); NULL: there will be none. */
+static inline struct xs_kept_numbers *xs_chrome_numbers(const struct xs_process *process)
+{
+	return process->kept && !process->copy && !process->run->flight ? &process->kept->numbers
+									: NULL;
+}
 
 /*
  * What both ends of an arrow have in common: unique among the processes of a host, and exact in a
@@ -420,9 +428,14 @@ void xs_chrome_mpi_call(struct xs_track *track, const struct xs_mpi_call *call);
 void xs_chrome_mpi_work(struct xs_process *process, const struct xs_mpi_work *work);
 void xs_chrome_communicator(struct xs_track *track, const struct xs_mpi_member_record *record);
 
+/* A number for a track that is no thread's, from 0 on. */
+uint32_t xs_chrome_own_number(struct xs_process *process);
+
 /* ---- chrome_device.c ---- */
 
 void xs_chrome_work(struct xs_process *process, const struct xs_work *work);
+/* --recover: tracks and devices go on behind those that the file has, arrows, too. */
+void xs_chrome_take_up(struct xs_chrome *chrome, const struct xs_kept_numbers *kept);
 /* The process that the work's device is shown as. */
 uint64_t xs_chrome_device_pid(struct xs_process *process, const struct xs_work *work);
 

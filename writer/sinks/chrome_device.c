@@ -55,6 +55,7 @@ static void name_device(struct xs_process *process, const struct xs_work *work, 
 	o = xs_put(put_given(o, process, work->named.device), "\"}},\n");
 	chrome->places[place].given = work->named.device;
 	chrome->places[place].renamed++;
+	chrome->places[place].named = true;
 	o = xs_chrome_put_metadata(o, "process_sort_index", pid, pid);
 	o = xs_put(xs_put_count(o,
 				"\"sort_index\":", 1000000u + (record->device << 4) + record->tile),
@@ -62,14 +63,19 @@ static void name_device(struct xs_process *process, const struct xs_work *work, 
 	xs_chrome_finish(chrome, o);
 }
 
-/* Of two names of a device the later one counts. */
+/*
+ * Of two names of a device the later one counts. What a killed drain process wrote of it may not be
+ * in the file.
+ */
 static void name_device_again(struct xs_process *process, const struct xs_work *work,
 			      uint32_t place)
 {
 	const struct device_place *known = &xs_chrome_of(process)->places[place];
 
-	if (work->named.device && known->given != work->named.device &&
-	    known->renamed < RENAMED_MAX)
+	if (!known->named)
+		name_device(process, work, place);
+	else if (work->named.device && known->given != work->named.device &&
+		 known->renamed < RENAMED_MAX)
 		name_device(process, work, place);
 }
 
@@ -85,6 +91,40 @@ static bool same_device(const struct xs_process *process, const struct device_pl
 	there = xs_device_told(process->run, other->name).bus;
 	return here.length && here.length == there.length &&
 	       !memcmp(here.text, there.text, here.length);
+}
+
+static void keep_place(const struct xs_process *process, uint32_t number)
+{
+	const struct device_place *place = &xs_chrome_of(process)->places[number];
+	struct xs_kept_numbers *kept = xs_chrome_numbers(process);
+
+	if (!kept || number >= XS_KEPT_PLACES)
+		return;
+	kept->place[number].name = place->name;
+	kept->place[number].source = place->source;
+	kept->place[number].device = place->device;
+	kept->place[number].tile = place->tile;
+	kept->place[number].shown = (uint8_t)place->shown;
+	kept->places = number + 1;
+}
+
+void xs_chrome_take_up(struct xs_chrome *chrome, const struct xs_kept_numbers *kept)
+{
+	uint32_t count = kept->places < XS_KEPT_PLACES ? kept->places : XS_KEPT_PLACES;
+
+	chrome->flows = kept->flows;
+	chrome->next_own = kept->own;
+	chrome->place_count = count;
+	for (uint32_t i = 0; i < count; i++)
+		chrome->places[i] = (struct device_place){
+			.source = kept->place[i].source,
+			.device = kept->place[i].device,
+			.tile = kept->place[i].tile,
+			.name = kept->place[i].name,
+			.shown = kept->place[i].shown < count ? kept->place[i].shown : i,
+		};
+	for (uint32_t i = 0; i < XS_DEVICES; i++)
+		chrome->next_tid[i] = kept->track;
 }
 
 /*
@@ -114,8 +154,9 @@ static uint32_t device_place(struct xs_process *process, const struct xs_work *w
 	for (i = 0; i < count && !same_device(process, fresh, &chrome->places[i]); i++)
 		;
 	fresh->shown = i < count ? chrome->places[i].shown : count;
-	if (i == count)
-		name_device(process, work, count);
+	keep_place(process, count);
+	if (!chrome->places[fresh->shown].named)
+		name_device(process, work, fresh->shown);
 	return fresh->shown;
 }
 
@@ -283,6 +324,16 @@ static void name_again(struct xs_process *process, struct device_track *track,
 			name_lane(process, track, work, i);
 }
 
+static uint32_t new_tid(struct xs_process *process, uint32_t place)
+{
+	struct xs_kept_numbers *kept = xs_chrome_numbers(process);
+	uint32_t tid = ++xs_chrome_of(process)->next_tid[place];
+
+	if (kept && kept->track < tid)
+		kept->track = tid;
+	return tid;
+}
+
 /* The track for device work from start to end: 0 when there is no memory. */
 static uint32_t find_lane(struct xs_process *process, struct device_track *track,
 			  const struct xs_work *work, uint64_t start, uint64_t end)
@@ -301,7 +352,7 @@ static uint32_t find_lane(struct xs_process *process, struct device_track *track
 		process->omitted[XS_OMIT_SLICES]++;
 	if (!lane || lane->tid)
 		return lane ? lane->tid : 0;
-	lane->tid = ++xs_chrome_of(process)->next_tid[track->place];
+	lane->tid = new_tid(process, track->place);
 	name_lane(process, track, work, (uint32_t)(lane - track->lanes.lane));
 	return lane->tid;
 }

@@ -66,6 +66,16 @@ char *xs_chrome_put_bare_name(char *o, struct xs_process *process, uint32_t id)
 	return end - skip;
 }
 
+uint32_t xs_chrome_own_number(struct xs_process *process)
+{
+	struct xs_kept_numbers *kept = xs_chrome_numbers(process);
+	uint32_t number = xs_chrome_of(process)->next_own++;
+
+	if (kept)
+		kept->own = number + 1;
+	return number;
+}
+
 uint32_t xs_chrome_lane(struct xs_process *process, struct xs_lanes *lanes, const char *title,
 			uint64_t start, uint64_t end, enum xs_fit fit)
 {
@@ -78,7 +88,7 @@ uint32_t xs_chrome_lane(struct xs_process *process, struct xs_lanes *lanes, cons
 		process->omitted[XS_OMIT_SLICES]++;
 	if (!lane || lane->tid)
 		return lane ? lane->tid : 0;
-	lane->tid = XS_OWN_TID + chrome->next_own++;
+	lane->tid = XS_OWN_TID + xs_chrome_own_number(process);
 	o = xs_chrome_put_metadata(xs_output_put(&chrome->out), "thread_name",
 				   (uint64_t)process->pid, lane->tid);
 	o = xs_json_escape(xs_put(o, "\"name\":\""), title, length < 1024 ? length : 1024);

@@ -118,9 +118,12 @@ static char *put_arrow(char *o, const struct xs_process *process, const char *ph
 static void write_arrow(struct xs_process *process, const char *name, struct xs_place from,
 			struct xs_place to)
 {
+	struct xs_kept_numbers *kept = xs_chrome_numbers(process);
 	uint64_t id = xs_arrow_id(process, 0, xs_chrome_of(process)->flows++);
 	char *o = xs_output_put(&xs_chrome_of(process)->out);
 
+	if (kept)
+		kept->flows = xs_chrome_of(process)->flows;
 	/* an arrow cannot go back in time: then it is drawn the other way */
 	if (from.start > to.start) {
 		struct xs_place swap = from;

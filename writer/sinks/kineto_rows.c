@@ -40,7 +40,6 @@ bool xs_kineto_lane(struct xs_process *process, uint32_t pid, uint32_t tid,
 		    enum xs_kineto_lanes what, uint64_t start, uint64_t end, uint32_t *ret_tid)
 {
 	bool stream = what != XS_KINETO_THREAD;
-	struct xs_chrome *chrome = xs_chrome_of(process);
 	struct xs_kineto_row *row = row_of(process, pid, tid);
 	struct xs_lane *lane =
 		row ? xs_lanes_take(&row->lanes, start, end,
@@ -52,7 +51,9 @@ bool xs_kineto_lane(struct xs_process *process, uint32_t pid, uint32_t tid,
 		return false;
 	}
 	if (!lane->tid) { /* stream 0 is a track, too: one more */
-		lane->tid = 1 + (row->lanes.count == 1 ? tid : XS_OWN_TID + chrome->next_own++);
+		lane->tid =
+			1 +
+			(row->lanes.count == 1 ? tid : XS_OWN_TID + xs_chrome_own_number(process));
 		if (stream || row->lanes.count > 1)
 			name_lane(process, row, stream, lane->tid - 1);
 	}

@@ -31,7 +31,6 @@ struct xs_orders {
 	bool searched;
 	uint64_t count;	    /* of pieces, ever */
 	uint64_t forgotten; /* the latest tick of those that have given their places */
-	uint32_t drawn;
 	struct piece piece[PIECES];
 };
 
@@ -119,7 +118,7 @@ void xs_orders_read(struct xs_process *process, const struct xs_order *order)
 	/* what begins sooner has not waited: the two belong to something else */
 	if (!from || !to || from->start > to->start)
 		return;
-	xs_arrow_between(process, order->source, ++orders->drawn,
+	xs_arrow_between(process, order->source, order->number,
 			 &(struct xs_arrow_end){ from->pid, from->tid,
 						 from->end - (from->end > from->start) },
 			 &(struct xs_arrow_end){ to->pid, to->tid, to->start });
