@@ -176,14 +176,15 @@ static int look_up(struct xs_options *options)
 }
 
 /*
- * The list of the run's traces gets its memory while there is some: a program that fills the run
- * directory is to find its trace, which says how much is lost.
+ * Where the run's traces are told gets its memory while there is some, for a program and for
+ * commands: who fills the run directory is to find his trace, which says how much is lost.
  */
-static void reserve_list(const struct xs_launch *launch)
+static void reserve_answers(const struct xs_launch *launch)
 {
 	char name[XS_NAME_MAX];
 	void *map;
 
+	(void)xs_shm_present(launch->control, sizeof(*launch->control));
 	xs_dump_name(name, 0);
 	if (!xs_shm_map_at(launch->directory, name, XS_SHM_CREATE, PATH_MAX, &map, NULL))
 		munmap(map, PATH_MAX);
@@ -217,7 +218,7 @@ static int begin(int pid, struct xs_options *options, bool own_output, char **al
 		xs_launch_destroy(&launch);
 		return cannot("--session %s: there is such a session already", options->session);
 	}
-	reserve_list(&launch);
+	reserve_answers(&launch);
 	silence(options);
 	error = xs_start_drain(&launch, drain);
 	if (error < 0) {

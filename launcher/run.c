@@ -164,19 +164,6 @@ static int make_strings(struct xs_launch *launch, uint32_t *ret_cpu_names,
 	return 0;
 }
 
-/* All of it is present: what is stored there later may find the file system full. */
-static int make_control(struct xs_launch *launch)
-{
-	void *map;
-	int error = xs_shm_map_at(launch->directory, "control", XS_SHM_CREATE,
-				  sizeof(*launch->control), &map, NULL);
-
-	if (error < 0)
-		return error;
-	launch->control = map;
-	return xs_shm_present(map, sizeof(*launch->control)) ? 0 : -ENOSPC;
-}
-
 /* A quarter of what the group may have; the rest is the application's and the drain process's. */
 static uint64_t rings_most(void)
 {
@@ -216,10 +203,11 @@ int xs_launch_create(struct xs_launch *launch, const struct xs_options *options,
 	if (error < 0)
 		goto fail;
 	launch->mailbox = map;
-	error = make_control(launch);
+	error = xs_shm_map_at(launch->directory, "control", XS_SHM_CREATE, sizeof(*control), &map,
+			      NULL);
 	if (error < 0)
 		goto fail;
-	control = launch->control;
+	control = launch->control = map;
 	error = make_secret(control->secret);
 	if (error < 0)
 		goto fail;
