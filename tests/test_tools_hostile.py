@@ -484,6 +484,19 @@ def test_a_library_that_has_no_memory_for_its_exception(tmp_path):
     assert done.returncode == 2 and done.stderr == "xstrace-path: out of memory (or a limit forbids more threads)\n"
 
 
+def test_impossible_times_are_told(tmp_path):
+    """They count nowhere, and how many they are is said."""
+    kernel = {"ph": "X", "pid": 1, "tid": 1, "cat": "gpu_op", "name": "gemm", "ts": 10}
+    events = [{**kernel, "dur": length} for length in (5, 7, -3, 1e308, "x", None)]
+    (tmp_path / "in.json").write_text(json.dumps({"traceEvents": events}))
+    done = subprocess.run(
+        python("summary.py", "--input", "in.json", "--json", "out.json"), cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0 and "in.json: 4 events have no possible time; left out" in done.stderr, done.stderr
+    told = json.loads((tmp_path / "out.json").read_text())
+    assert (told["device_time"], told["device_calls"]) == (12000, 2)
+
+
 def test_a_text_that_is_no_report(tmp_path):
     (tmp_path / "note.txt").write_text("x" * 5000)
     done = subprocess.run(python("summary.py", "--input", str(tmp_path / "note.txt")), capture_output=True, text=True, timeout=60)

@@ -17,7 +17,7 @@ import tarfile
 import tempfile
 
 from . import many
-from .check import DEVICE_CATEGORIES
+from .check import DEVICE_CATEGORIES, FOREVER_NS
 from .cli import said
 from .running import opened
 from .source import TraceError
@@ -62,7 +62,10 @@ def readings_of(place, warn, scheduler=None, memory_limit=1 << 30):
             continue
         files += 1
         for section, table in found:
-            yield name, section, table
+            if section is None:
+                warn(f"{name}: {table} events have no possible time; left out")
+            else:
+                yield name, section, table
     if not files:
         raise Misuse("no report and no trace in it")
 
@@ -170,13 +173,16 @@ def _rows(lines):
 
 
 def tables_of_trace(path):
-    """The same of a trace: names without shapes, the span of all as Wallclock."""
+    """The same of a trace: names without shapes, the span of all as Wallclock. Section None: how many events have no possible time."""
     sums = {"host": {}, "device": {}, "comm": {}}
-    first, last, work = None, 0, 0
+    first, last, work, impossible = None, 0, 0, 0
     with open_trace(path) as trace:
         for event in events_of(trace):
             start, length = event.get("ts"), event.get("dur")
-            if event.get("ph") != "X" or type(start) is not int or type(length) is not int:
+            if event.get("ph") != "X":
+                continue
+            if type(start) is not int or type(length) is not int or not 0 <= length < FOREVER_NS or abs(start) > FOREVER_NS:
+                impossible += 1
                 continue
             first = start if first is None else min(first, start)
             last = max(last, start + length)
@@ -193,4 +199,6 @@ def tables_of_trace(path):
     tables = [(section, [(name, tuple(row)) for name, row in rows.items()]) for section, rows in sums.items() if rows]
     if sums["device"]:
         tables.append(("device", [("Wallclock", (last - first, 1)), ("trace_backend", (work, 1))]))
+    if impossible:
+        tables.append((None, impossible))
     return tables
