@@ -131,6 +131,7 @@ static void choose(struct xs_options *options, bool trace)
 {
 	memset(options, 0, sizeof(*options));
 	options->ring_size = 4u << 20;
+	options->cuda_devices = UINT64_MAX; /* none would be wanted */
 	options->chrome_device = trace;
 	options->host_timing = options->device_timing = !trace;
 	if (!trace)
