@@ -114,16 +114,23 @@ static void go_back(struct xs_track *track)
 
 /*
  * Behind a cut: the same thread, whose counts begin anew. What its ring has lost since the cut is
- * this trace's, also what it lost before we looked.
+ * this trace's, also what it lost before we looked; the thread may have ended by then.
  */
 static void begin_again(struct xs_track *track, const struct xs_ring_saved *saved)
 {
 	const struct xs_ring *ring = track->ring;
+	uint64_t lost = atomic_load_explicit(&ring->lost, memory_order_relaxed) +
+			atomic_load_explicit(&ring->lost_nested, memory_order_relaxed);
+	uint32_t state = atomic_load_explicit(&ring->state, memory_order_relaxed);
 
 	track->records = 0;
 	track->lost_base = atomic_load_explicit(&ring->lost_told, memory_order_relaxed);
-	if (saved->tid && atomic_load_explicit(&ring->state, memory_order_relaxed) == XS_RING_LIVE)
-		xs_track_stats(track, saved->tid, saved->name);
+	/* where there was no memory for what is kept, the ring says whose it is */
+	if (!track->tid && track->pos)
+		track->tid = atomic_load_explicit(&ring->tid, memory_order_relaxed);
+	if (track->tid && (state == XS_RING_LIVE || lost != track->lost_base ||
+			   xs_ring_filled(ring) != track->pos))
+		xs_track_stats(track, track->tid, saved->name);
 }
 
 /*
