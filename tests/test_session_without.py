@@ -91,6 +91,22 @@ def test_pause_of_a_library_with_a_full_disk(name, disk):
     wait_until(lambda: not list(Path("/dev/shm").glob(f"*{name}*")))
 
 
+@root_only
+@pytest.mark.parametrize("options, what, missing", [("", "--stacks", "the answer"), ("--flight-recorder 60s", "--dump", "the traces' names")])
+def test_a_run_directory_that_is_full(xstrace, name, options, what, missing):
+    """An answer that finds no room there is told as missing, not as an empty one."""
+    with mounted("/dev/shm", "size=40m"):
+        run = start(xstrace, f"{ITT} {options} --session {name}")
+        directory = run.dir
+        fill(Path("/dev/shm"))
+        done = command(what, name)
+        run.process.stdin.close()
+        run.finish()
+        Path("/dev/shm/full").unlink()
+    assert (done.returncode, done.stdout) == (125, "")
+    assert done.stderr == f"xstrace: {what} {name}: the run directory {directory} has no room for {missing}\n"
+
+
 def test_stacks_while_the_session_ends(xstrace, name):
     """The run directory is gone before the command has read the answer."""
     run = start(xstrace, f"{ITT} --session {name}")

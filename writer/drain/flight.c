@@ -380,10 +380,14 @@ void xs_flight_replay(struct xs_process *process)
 static void list_trace(struct xs_run *run, char *path)
 {
 	size_t length = strlen(path) + 1;
+	char name[XS_NAME_MAX];
 
 	run->flight->in_list++;
-	if (run->flight->list >= 0 && write(run->flight->list, path, length) != (ssize_t)length)
-		run->flight->list = -1;
+	if (run->flight->list < 0 || write(run->flight->list, path, length) == (ssize_t)length)
+		return;
+	run->flight->list = -1;
+	xs_dump_name(name, run->flight->asked);
+	(void)unlinkat(run->directory, name, 0); /* who asks is to see that it is not there */
 }
 
 void xs_flight_end_list(struct xs_run *run)

@@ -300,6 +300,8 @@ static void write_file(const struct xs_run *run, uint32_t number, const struct x
 	}
 	if (fd >= 0)
 		(void)close(fd);
+	if (done < lines->length)
+		(void)unlinkat(run->directory, name, 0); /* half of it, or nothing, is no answer */
 }
 
 static void tell_reason(const struct xs_loop *loop)
