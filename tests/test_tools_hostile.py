@@ -484,6 +484,25 @@ def test_a_library_that_has_no_memory_for_its_exception(tmp_path):
     assert done.returncode == 2 and done.stderr == "xstrace-path: out of memory (or a limit forbids more threads)\n"
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        python("categorize.py", "--ini", "huge", "--json", "out.json"),
+        python("summary.py", "--input", "in.json", "--schema", "huge"),
+        python("roofline.py", "--device", "huge", "--compute", "in.json", "--memory", "in.json", "--output", "out.html"),
+        python("xstrace-query", "-f", "huge", "in.json"),
+    ],
+    ids=lambda words: os.path.basename(words[1]),
+)
+def test_a_text_that_is_too_large(tmp_path, words):
+    """What people write is small: a file of 1 TiB is refused before it is read."""
+    (tmp_path / "in.json").write_text(TRACE)
+    with open(tmp_path / "huge", "wb") as file:
+        file.truncate(1 << 40)
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=30)
+    assert done.returncode and "huge: more than 64 MiB" in done.stderr and done.stderr.count("\n") == 1, done.stderr
+
+
 def test_impossible_times_are_told(tmp_path):
     """They count nowhere, and how many they are is said."""
     kernel = {"ph": "X", "pid": 1, "tid": 1, "cat": "gpu_op", "name": "gemm", "ts": 10}

@@ -15,7 +15,7 @@ import statistics
 import sys
 
 from .cli import Parser, add_memory_limit, printable, put, said
-from .running import command, opened, spare, written
+from .running import SMALL, command, opened, spare, written
 from .report_tables import Misuse, readings_of
 from .workers import Unavailable
 
@@ -32,7 +32,7 @@ def read_ini(path):
     """The rules of a schema: a list of (text, category, "exact", "start" or "end"). Raises OSError, Misuse."""
     rules = []
     category = kind = None
-    with opened(path, encoding="utf-8", errors="replace") as file:
+    with opened(path, most=SMALL, encoding="utf-8", errors="replace") as file:
         for number, line in enumerate(file, 1):
             line = line.strip()
             if not line or line.startswith("#"):
@@ -106,7 +106,7 @@ def _search(tree, text):
 
 def load_schema(path):
     """A schema, of INI or of categorize.py's JSON. Raises OSError, Misuse."""
-    with opened(path, encoding="utf-8", errors="replace") as file:
+    with opened(path, most=SMALL, encoding="utf-8", errors="replace") as file:
         text = file.read(1).strip()
         if text != "{":
             return schema_of(read_ini(path))

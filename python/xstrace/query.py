@@ -11,7 +11,7 @@ import sys
 from . import answers, cli, library
 from .cli import add_memory_limit, add_zstd_window, printable, said
 from .convert import NoTables
-from .running import command, opened, spare, written
+from .running import SMALL, command, opened, spare, written
 from .source import TraceError
 from .tables import TABLES, VIEWS, open as open_tables
 
@@ -81,7 +81,7 @@ def _split(args):
     query = None
     if args.file:
         try:
-            with opened(args.file, encoding="utf-8") as file:
+            with opened(args.file, most=SMALL, encoding="utf-8") as file:
                 query = file.read()
         except (OSError, ValueError) as error:
             raise Failed(f"{printable(args.file)}: {getattr(error, 'strerror', None) or 'no text in UTF-8'}") from None

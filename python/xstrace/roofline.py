@@ -34,7 +34,7 @@ from typing import NamedTuple
 from .charts import ChartsError, figure, put
 from .cli import Parser, clip_middle, printable, said, say_unusable
 from .metrics import NOT_A_SAMPLE, MetricsError, load, nearest
-from .running import command, opened
+from .running import SMALL, command, opened
 
 COMMAND = "roofline.py"
 # their peaks and bandwidths in a device configuration
@@ -96,7 +96,7 @@ class Device:
 
     def __init__(self, path):
         found = {}
-        with opened(path, encoding="utf-8", errors="replace", newline="") as file:
+        with opened(path, most=SMALL, encoding="utf-8", errors="replace", newline="") as file:
             try:
                 for row in csv.reader(file, skipinitialspace=True):
                     if row and not row[0].startswith("#"):

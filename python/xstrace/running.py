@@ -333,10 +333,20 @@ def _umask():
     return mask
 
 
-def opened(path, mode="r", **how):
-    """open() for what somebody else made: a file or a pipe. Raises OSError, also for a device, which may have no end."""
+SMALL = 64 << 20  # bytes: of a text that people write, such as a query or a schema
+
+
+def opened(path, mode="r", most=None, **how):
+    """open() for what somebody else made: a file or a pipe. Raises OSError, also for a device, which may have no end.
+
+    most: bytes; a file that has more is refused.
+    """
     file = open(path, mode, **how)
-    kind = os.fstat(file.fileno()).st_mode
+    status = os.fstat(file.fileno())
+    kind = status.st_mode
+    if most and stat.S_ISREG(kind) and status.st_size > most:
+        file.close()
+        raise OSError(errno.EFBIG, f"more than {most >> 20} MiB", path)
     if stat.S_ISREG(kind) or stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind):
         return file
     file.close()
