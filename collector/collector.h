@@ -130,6 +130,11 @@ const struct link_map *xs_first_self(void);
 uint64_t xs_true_ns(void);
 /* Can the page of this address be read? By a system call. */
 bool xs_page_readable(uintptr_t address);
+/*
+ * Copies what another thread may be giving back to the kernel. So many bytes were there; in a
+ * sealed process none.
+ */
+size_t xs_copy_readable(void *to, const void *from, size_t size);
 /* Interned id of a name; 0 when not traced. */
 uint32_t xs_name(const char *text, uint32_t scope);
 

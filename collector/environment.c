@@ -9,12 +9,10 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 
 #include "self.h"
 #include "sys.h"
 
-#define PAGE	  4096u
 #define VARIABLES 65536u /* are looked at */
 #define CHUNK	  32u
 #define TEXT	  512u
@@ -30,25 +28,12 @@ void xs_environment_is_quiet(bool now)
 	quiet = now;
 }
 
-/* So many bytes could be read. */
-static size_t copy(void *to, const void *from, size_t size)
-{
-	size_t first = PAGE - (uintptr_t)from % PAGE;
-	struct iovec here = { to, size },
-		     there[2] = { { (void *)from, first < size ? first : size },
-				  { (char *)from + first, size - first } };
-	long n = xs_sys(SYS_process_vm_readv, xs_sys(SYS_getpid), &here, 1, there,
-			first < size ? 2 : 1, 0);
-
-	return n > 0 ? (size_t)n : 0;
-}
-
-/* Where the kernel does not copy for us (a container's filter), it is read as getenv() does. */
+/* In a sealed process, and where the kernel does not copy for us, it is read as getenv() does. */
 static bool can_copy(void)
 {
 	char **now;
 
-	return copy(&now, &environ, sizeof(now)) == sizeof(now);
+	return xs_copy_readable(&now, &environ, sizeof(now)) == sizeof(now);
 }
 
 /* Called for each variable: where it is, and its first bytes. True: this was the last one. */
@@ -59,12 +44,12 @@ static void each_variable(variable_use *use, void *of)
 	char **list = __atomic_load_n(&environ, __ATOMIC_ACQUIRE), *chunk[CHUNK], text[TEXT];
 
 	for (uint32_t i = 0; list && i < VARIABLES; i += CHUNK) {
-		size_t count = copy(chunk, list + i, sizeof(chunk)) / sizeof(*chunk);
+		size_t count = xs_copy_readable(chunk, list + i, sizeof(chunk)) / sizeof(*chunk);
 
 		for (size_t k = 0; k < count; k++) {
 			if (!chunk[k])
 				return;
-			text[copy(text, chunk[k], TEXT - 1)] = '\0';
+			text[xs_copy_readable(text, chunk[k], TEXT - 1)] = '\0';
 			if (use(of, chunk[k], text))
 				return;
 		}

@@ -617,3 +617,38 @@ def test_an_environment_that_changes(xstrace, mode, options):
     """We look at it where another thread may be changing it, as getenv() must not."""
     run = xstrace(options, "itt_environment", [mode, 150])
     assert (run.status, run.out) == (0, "bad: 0\n"), run.err
+
+
+FILTERED = """
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+int main(int argc, char **argv)
+{
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { 4, filter };
+
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+	execvp(argv[1], argv + 1);
+	return 99;
+}
+"""
+
+
+@pytest.mark.parametrize("mode", ["first", "none"])
+def test_an_environment_under_the_filter_of_a_service(xstrace, tmp_path, mode):
+    """As a service manager sets one: the kernel may end who makes a call that the program never makes."""
+    filtered = compile_c(tmp_path / "filtered", FILTERED)
+    words = [filtered, XSTRACE, "--chrome-itt-logging", APPS / "itt_environment", mode, "40"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "bad: 0\n"), done.stderr

@@ -80,12 +80,12 @@ static void enqueued(uint64_t tick, uint64_t duration, uint8_t use, const CUpti_
  */
 static bool is_left(const struct going *going)
 {
-	const CUpti_CallbackData *data = (const CUpti_CallbackData *)going->at;
+	CUpti_CallbackData data;
 
 	if (xs_is_sealed()) /* nobody can be asked whether they can be read */
 		return false;
-	return !xs_page_readable(going->at) || !xs_page_readable(going->at + sizeof(*data) - 1) ||
-	       data->correlationId != going->correlation;
+	return xs_copy_readable(&data, (const void *)going->at, sizeof(data)) != sizeof(data) ||
+	       data.correlationId != going->correlation;
 }
 
 /* The call, and what seemed to be its own, is counted as lost: nobody knows when it ended. */
