@@ -367,6 +367,18 @@ def test_a_member_without_end(make, command, where):
     assert done.returncode == (2 if where == "before" else 1 if command == CHECK else 0)
 
 
+@pytest.mark.parametrize("behind", [b"a" * (1 << 20), b"\0" * (1 << 20), b"\n" + b" " * ((1 << 20) - 1)], ids=["text", "zeros", "blanks"])
+@pytest.mark.parametrize("more", [[], ["--repair", "-o"]], ids=["check", "repair"])
+def test_what_follows_a_damaged_event_is_not_kept(make, behind, more):
+    packer = zlib.compressobj(1, wbits=31)
+    text = '{"traceEvents":[\n%s,\n{"ph":x' % json.dumps(normal_events(1)[0])
+    parts = [packer.compress(text.encode()), *(packer.compress(behind) for _ in range(300)), packer.compress(b"\n "), packer.compress(b" " * (1 << 20))]
+    path = make(b"".join([*parts, packer.compress(b"\n" + json.dumps(normal_events(2)[1]).encode() + b"]}"), packer.flush()]), "w.json.gz")
+    done = run_for_peak(path.parent, [CHECK, *more, *([path.parent / "good.json"] if more else []), path])
+    assert "line 3: Expecting value" in done.stdout and f": 2 events, {'ok' if more else '1 problem'}" in done.stdout
+    assert done.peak < 100_000
+
+
 def test_a_small_gzip_file_does_not_take_a_lot(make):
     path = make(gzip.compress(text_of_trace(normal_events(1)).encode() + b" " * (300 << 20)), "w.json.gz")
     done = run_for_peak(path.parent, [CHECK, path])

@@ -122,14 +122,14 @@ def stall_pages(options, stalled, dump):
 
 def chosen(options, section):
     """The instances that -k and -i ask for. Raises Misuse."""
-    kernels = section.kernels()
+    kernels = section.by_kernel()
     if options.kernel is not None and options.kernel not in kernels:
         raise Misuse(f'no metrics of kernel "{said(options.kernel)}"{nearest(options.kernel, kernels)}; -l lists them')
     found = []
     for name in [options.kernel] if options.kernel is not None else kernels:
         if options.kernel is None and name.startswith(NOT_A_SAMPLE):
             continue
-        instances = section.instances_of(name)
+        instances = kernels[name]
         if options.instance > len(instances) and options.kernel is not None:
             raise Misuse(f'kernel "{said(name)}" has {len(instances)} instances, not {options.instance}')
         found += instances if options.instance < 1 else instances[options.instance - 1 : options.instance]

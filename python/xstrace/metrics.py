@@ -80,17 +80,18 @@ class Section:
         self.device, self.metrics, self.has_stalls = device, metrics, has_stalls
         self.instances, self.stalls = [], {}
 
-    def instances_of(self, kernel):
-        return [one for one in self.instances if one.kernel == kernel]
+    def by_kernel(self):
+        """{kernel: its instances}, in the order in which they came first."""
+        found = {}
+        for one in self.instances:
+            found.setdefault(one.kernel, []).append(one)
+        return found
 
     def kernels(self):
         """Their names and how often each is there, in the order in which they came first."""
         if self.has_stalls:
             return {name: len(stalled.addresses) for name, stalled in self.stalls.items()}
-        found = {}
-        for one in self.instances:
-            found[one.kernel] = found.get(one.kernel, 0) + 1
-        return found
+        return {name: len(instances) for name, instances in self.by_kernel().items()}
 
 
 def load(path):

@@ -457,8 +457,10 @@ class Trace(OpenTrace):
             if match:
                 self._pos = match.end()
                 return _LOST
-            # behind the last newline there may be nothing but white space yet
-            self._pos = max(self._text.rfind("\n"), min(start, len(self._text)))
+            # an event may only follow where there is nothing but white space behind the last newline yet
+            newline = self._text.rfind("\n", start)
+            begins = newline >= 0 and len(self._text) - newline < BLOCK and not NOT_SPACE.search(self._text, newline)
+            self._pos = newline if begins else len(self._text)
             if not self._more():
                 raise _Cut
             start = 0
