@@ -472,6 +472,24 @@ def test_pipelines_end_in_time(xstrace, app, args):
     assert run.process.returncode == run.status
 
 
+@pytest.mark.parametrize("keeps", [False, True])
+def test_who_reads_our_lines_waits_as_for_the_program(xstrace, keeps):
+    """`$(xstrace app 2>&1)`: the drain process has stderr for as long as some process of the run has it, and no longer."""
+    script = f"(exec sleep {2 if keeps else 60} >&- {'' if keeps else '2>&-'}) & echo $! >&2"
+    run = xstrace.start("--chrome-itt-logging", "sh", ["-c", script], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    before = time.monotonic()
+    text = run.process.stdout.read().decode()
+    took = time.monotonic() - before
+    child = int(re.search(r"^\d+$", text, re.M)[0])
+    assert ("without this stderr" in text) == (not keeps)
+    if keeps:
+        assert took > 1.5
+    else:
+        assert took < 10
+        os.kill(child, signal.SIGKILL)
+    run.wait()
+
+
 def test_a_reader_that_goes_away(xstrace):
     """SIGPIPE ends the program as it would without us."""
     for options in (None, "-d"):

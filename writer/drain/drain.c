@@ -20,6 +20,7 @@
 #include "faults.h"
 #include "flight.h"
 #include "kmd.h"
+#include "last_words.h"
 #include "loop.h"
 #include "names.h"
 #include "processes.h"
@@ -330,6 +331,8 @@ static void drain_loop(struct xs_loop *loop)
 			return;
 		if (!busy)
 			tell_app_finished(loop);
+		if (loop->app_finished)
+			xs_last_words(loop);
 		/* Dekker with xs_doorbell_ring(): either we see its step or it sees us asleep */
 		atomic_store_explicit(&bell->sleeping, 1, memory_order_relaxed);
 		atomic_thread_fence(memory_order_seq_cst);

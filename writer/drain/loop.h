@@ -12,6 +12,13 @@
 struct xs_kmd;
 struct xs_where;
 
+/* last_words.h */
+struct xs_last_words {
+	uint64_t next, pause; /* CLOCK_MONOTONIC of the next look, ns to the one behind it */
+	uint32_t unwanted;    /* looks in a row that found no process with our stderr */
+	bool over;
+};
+
 struct xs_loop {
 	struct xs_run run;
 	struct xs_process *processes;
@@ -42,6 +49,7 @@ struct xs_loop {
 	bool defers;		/* records are only moved: backlog.h */
 	uint64_t progress_told; /* CLOCK_MONOTONIC; 0: the application has not ended */
 	uint32_t listed;	/* the cut that the list of traces is of */
+	struct xs_last_words last_words;
 };
 
 /* ---- joins.c ---- */

@@ -185,7 +185,7 @@ static int newest_pid(void)
 	return pid;
 }
 
-bool xs_run_has_silent_descendants(const struct xs_run *run)
+bool xs_run_has_descendant(const struct xs_run *run, bool (*is_one)(int pid))
 {
 	int first = run->app_pid, last = newest_pid();
 	struct dirent *entry;
@@ -195,7 +195,7 @@ bool xs_run_has_silent_descendants(const struct xs_run *run)
 	/* the usual case: few processes are younger than the application */
 	if (last >= first && last - first < 1000) {
 		for (int pid = first + 1; pid <= last && !found; pid++)
-			found = belongs(run, pid);
+			found = belongs(run, pid) && is_one(pid);
 		return found;
 	}
 	dir = opendir("/proc");
@@ -203,9 +203,20 @@ bool xs_run_has_silent_descendants(const struct xs_run *run)
 		return false;
 	while (!found && (entry = readdir(dir)))
 		found = entry->d_name[0] >= '1' && entry->d_name[0] <= '9' &&
-			belongs(run, atoi(entry->d_name));
+			belongs(run, atoi(entry->d_name)) && is_one(atoi(entry->d_name));
 	closedir(dir);
 	return found;
+}
+
+static bool any(int pid)
+{
+	(void)pid;
+	return true;
+}
+
+bool xs_run_has_silent_descendants(const struct xs_run *run)
+{
+	return xs_run_has_descendant(run, any);
 }
 
 void xs_run_remove(const struct xs_run *run)

@@ -16,6 +16,8 @@ int xs_run_open(struct xs_run *run, const char *dir, int channel);
  * convert as we did, or slices of both would overlap where they meet.
  */
 void xs_run_save_clock(struct xs_run *run);
+/* Is there a process of the run, beside the application, for which `is_one` says so? */
+bool xs_run_has_descendant(const struct xs_run *run, bool (*is_one)(int pid));
 /*
  * Descendants that have not joined yet: forked and silent so far, or on their way to main(). To be
  * looked for only when the run would otherwise be over, so that a fork costs the application
