@@ -18,27 +18,37 @@
 
 #define TRIES 10000u
 
-static int make_directory(struct xs_result *result, const struct xs_launch *launch)
+/* Opened, in *ret_at: a link may be in its place a moment later, where others may write there. */
+static int make_directory(struct xs_result *result, const struct xs_launch *launch, int *ret_at)
 {
 	char rank[24] = "", number[16] = "", parent[PATH_MAX - 64];
-	int error = xs_path_from_root(launch->control->options.result_dir, parent, sizeof(parent));
+	int error = xs_path_from_root(launch->control->options.result_dir, parent, sizeof(parent)),
+	    above = error < 0 ? error : open(parent, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
-	if (error < 0)
-		return error;
+	if (above < 0)
+		return error < 0 ? error : -errno;
 	if (launch->control->rank >= 0)
 		(void)snprintf(rank, sizeof(rank), "rank_%d.", launch->control->rank);
 	for (unsigned n = 1; n < TRIES; n++) {
+		const char *name = result->directory + strlen(parent) + (parent[1] != '\0');
+
 		if (n > 1)
 			(void)snprintf(number, sizeof(number), "-%u", n);
 		(void)snprintf(result->directory, sizeof(result->directory), "%s/%sxstrace.%d%s",
-			       parent, rank, getpid(), number);
-		if (!mkdir(result->directory, 0777))
-			return 0;
-		if (errno != EEXIST)
+			       parent[1] ? parent : "", rank, getpid(), number);
+		error = mkdirat(above, name, 0777) ? -errno : 0;
+		if (!error)
+			*ret_at =
+				openat(above, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (!error && *ret_at < 0)
+			error = -errno;
+		if (error != -EEXIST)
 			break;
 	}
-	result->directory[0] = '\0';
-	return -errno;
+	close(above);
+	if (error < 0)
+		result->directory[0] = '\0';
+	return error;
 }
 
 static void put_text(FILE *out, const char *text)
@@ -129,7 +139,7 @@ int xs_report_check(const struct xs_options *options)
 int xs_result_create(struct xs_result *result, const struct xs_launch *launch, char **all,
 		     char **argv)
 {
-	int error = make_directory(result, launch);
+	int at = -1, fd, error = make_directory(result, launch, &at);
 	FILE *out;
 	bool bad;
 
@@ -139,9 +149,12 @@ int xs_result_create(struct xs_result *result, const struct xs_launch *launch, c
 		       result->directory);
 	(void)snprintf(result->config, sizeof(result->config), "%s/run_config.json",
 		       result->directory);
-	out = fopen(result->config, "wxe");
+	fd = openat(at, "run_config.json", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	error = -errno;
+	close(at);
+	out = fd < 0 ? NULL : fdopen(fd, "w");
 	if (!out)
-		return -errno;
+		return error;
 	put_config(out, launch, all, argv);
 	bad = ferror(out);
 	return fclose(out) || bad ? -errno : 0;

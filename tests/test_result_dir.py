@@ -140,3 +140,38 @@ def test_a_program_that_cannot_be_run_leaves_nothing(xstrace):
     run = xstrace("--result-dir R -h", garbage)
     assert run.status == 126
     assert list(run.cwd.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "options, made", [("--result-dir R", "R/sh.*"), ("--output-dir-path R/deep", "R/deep"), ("-o R/deep/rep.txt", "R/deep")]
+)
+def test_no_link_is_followed_that_came_later(xstrace, options, made):
+    """Who may write on the way to the results would choose where this user, who may be root, makes files."""
+    secret = xstrace.home / "secret"
+    secret.mkdir()
+    (xstrace.home / "R/deep").mkdir(parents=True)
+    script = f"{APPS}/cl_stacks; cd {xstrace.home}; for d in {made}; do mv $d moved; ln -s secret $d; done; {APPS}/cl_stacks"
+    run = xstrace(f"{options} --chrome-call-logging -h", "sh", ["-c", script], cwd=xstrace.home)
+    assert run.status == 0
+    assert not list(secret.iterdir())
+    if "result" not in options:
+        assert "Not a directory" in "".join(run.said)
+
+
+def test_links_that_were_there_are_followed(xstrace):
+    (xstrace.home / "real/deep").mkdir(parents=True)
+    (xstrace.home / "link").symlink_to("real")
+    for options in ("--result-dir link/deep", "--output-dir-path link/deep -o link/rep.txt"):
+        run = xstrace(f"{options} --chrome-call-logging -h", "cl_stacks", cwd=xstrace.home)
+        assert run.status == 0
+    found = sorted(re.sub(r"\d+", "N", str(path.relative_to(xstrace.home / "real"))) for path in (xstrace.home / "real").rglob("*"))
+    assert found == [
+        "deep",
+        "deep/cl_stacks.N",
+        "deep/cl_stacks.N.json",
+        "deep/cl_stacks.N/chrome_trace.json",
+        "deep/cl_stacks.N/host_timing.txt",
+        "deep/xstrace.N",
+        "deep/xstrace.N/run_config.json",
+        "rep.N.txt",
+    ]

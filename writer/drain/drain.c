@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "backlog.h"
+#include "below.h"
 #include "channel.h"
 #include "commit.h"
 #include "demand.h"
@@ -461,6 +462,8 @@ int xs_drain(const char *dir, int channel)
 	xs_samples_free(&loop.run);
 	xs_processors_free(&loop.run);
 	xs_texts_fini(&loop.run);
+	free(loop.run.bases[XS_BASE_OUTPUT]);
+	free(loop.run.bases[XS_BASE_REPORT]);
 	xs_timeline_fini(&loop.run.clock);
 	xs_timeline_fini(&loop.run.raw);
 	return loop.spoilt ? -ECANCELED : 0; /* it has been said what is wrong */

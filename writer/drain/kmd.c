@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "below.h"
 #include "channel.h"
 #include "json.h"
 #include "output.h"
@@ -133,7 +134,7 @@ static char *xs_put(char *o, const char *text)
  */
 static int create(struct xs_kmd *kmd)
 {
-	const struct xs_run *run = kmd->run;
+	struct xs_run *run = kmd->run;
 	const char *own = run->control->own_directory;
 	char number[16] = "", rank[16] = "", dir[PATH_MAX];
 	int error = xs_path_from_root(run->options->output_dir, dir, sizeof(dir));
@@ -155,9 +156,10 @@ static int create(struct xs_kmd *kmd)
 					  run->launcher_pid, rank, number);
 		if (length >= (int)sizeof(kmd->path))
 			return -ENAMETOOLONG;
-		fd = open(kmd->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-		if (fd >= 0 || errno != EEXIST)
-			return fd >= 0 ? fd : -errno;
+		fd = xs_below_create(run, XS_BASE_OUTPUT, kmd->path,
+				     run->options->result_dir[0] ? 2 : 1);
+		if (fd != -EEXIST)
+			return fd;
 	}
 	return -EEXIST;
 }

@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "below.h"
 #include "channel.h"
 #include "lost.h"
 #include "places.h"
@@ -158,6 +159,7 @@ int xs_run_open(struct xs_run *run, const char *dir, int channel)
 	if (error < 0)
 		return error;
 	read_control(run);
+	xs_below_resolve(run);
 	if (gethostname(run->host, sizeof(run->host) - 1) < 0)
 		run->host[0] = '\0';
 	return open_clocks(run);

@@ -32,6 +32,7 @@ struct xs_run {
 	struct xs_mailbox *mailbox; /* every traced process can write there */
 	const struct xs_options *options;
 	struct xs_options copied_options;
+	char *bases[2]; /* by enum xs_base (below.h); NULL: not resolved yet */
 	char run_id[sizeof(((struct xs_control *)0)->run_id)];
 	int32_t rank; /* -1: unknown */
 	char command[sizeof(((struct xs_control *)0)->command)];

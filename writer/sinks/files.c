@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "below.h"
 #include "files.h"
 #include "paths.h"
 #include "stored.h"
@@ -87,6 +88,12 @@ static void put_comm(const struct xs_process *process, char comm[sizeof(process-
 	*xs_plain_file(comm, process->comm, strlen(process->comm)) = '\0';
 }
 
+/* A killed drain process has left the directory's path, not where it was given from. */
+static enum xs_base base_of_result(const struct xs_process *process)
+{
+	return process->run->recovering ? XS_BASE_PATH : XS_BASE_OUTPUT;
+}
+
 /*
  * --result-dir: makes the process's directory, unless that was done, by a killed drain process too.
  */
@@ -115,12 +122,13 @@ static int make_directory(struct xs_process *process)
 		if (snprintf(path, sizeof(path), "%s/%s%s.%d%s", parent, rank, comm, process->pid,
 			     number_of(n, number, sizeof(number))) >= (int)sizeof(path))
 			return -ENAMETOOLONG;
-		if (!mkdir(path, 0777)) {
+		error = xs_below_make_directory(process->run, base_of_result(process), path, 1);
+		if (!error) {
 			process->directory = strdup(path);
 			return process->directory ? 0 : -ENOMEM;
 		}
-		if (errno != EEXIST)
-			return -errno;
+		if (error != -EEXIST)
+			return error;
 	}
 	return -EEXIST;
 }
@@ -169,28 +177,46 @@ void xs_file_lock(int fd)
  * A trace that is not there yet. It has its lock before it has its name: whoever finds it empty
  * finds that it is written. Not every file system can do that, some lock a moment later.
  */
-static int create_trace(const char *path)
+static int create_trace(struct xs_run *run, enum xs_base base, const char *path, unsigned depth)
 {
-	int length = (int)(strrchr(path, '/') - path), fd, result;
-	char from[PATH_MAX];
+	const char *name;
+	int directory = xs_below_open(run, base, path, depth, &name), fd, result;
+	char from[32];
 
-	(void)snprintf(from, sizeof(from), "%.*s/", length, path);
-	fd = open(from, O_RDWR | O_TMPFILE | O_CLOEXEC, 0666);
+	if (directory < 0)
+		return directory;
+	fd = openat(directory, ".", O_RDWR | O_TMPFILE | O_CLOEXEC, 0666);
 	if (fd >= 0) {
 		xs_file_lock(fd);
 		(void)snprintf(from, sizeof(from), "/proc/self/fd/%d", fd);
-		if (!linkat(AT_FDCWD, from, AT_FDCWD, path, AT_SYMLINK_FOLLOW))
-			return fd;
-		result = errno;
-		close(fd);
-		errno = result;
-		if (result == EEXIST)
-			return -1;
+		result = linkat(AT_FDCWD, from, directory, name, AT_SYMLINK_FOLLOW) ? -errno : fd;
+		if (result < 0)
+			close(fd);
+		if (result >= 0 || result == -EEXIST) {
+			close(directory);
+			return result;
+		}
 	}
-	fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	close(directory);
+	fd = xs_below_create(run, base, path, depth);
 	if (fd >= 0)
 		xs_file_lock(fd);
 	return fd;
+}
+
+/* A file that there are no descriptors for. */
+static int give_up(struct xs_run *run, enum xs_base base, const char *path, unsigned depth, int fd)
+{
+	const char *name;
+	int directory;
+
+	close(fd);
+	directory = xs_below_open(run, base, path, depth, &name);
+	if (directory >= 0) {
+		(void)unlinkat(directory, name, 0);
+		close(directory);
+	}
+	return -EMFILE;
 }
 
 int xs_file_create(struct xs_process *process, enum xs_file kind, char *path, size_t size)
@@ -200,7 +226,11 @@ int xs_file_create(struct xs_process *process, enum xs_file kind, char *path, si
 	/* a directory, or a name, that is the trace's own has no others in it */
 	bool own = options->result_dir[0] || process->trace_path;
 	struct numbered *of = own ? NULL : numbered_of(process, kind);
-	unsigned first = of ? of->number : 1;
+	unsigned first = of ? of->number : 1, depth = options->result_dir[0] ? 2 : 1;
+	enum xs_base base = options->result_dir[0]			   ? base_of_result(process)
+			    : process->trace_path && kind == XS_FILE_TRACE ? XS_BASE_PATH
+			    : is_report(kind)				   ? XS_BASE_REPORT
+									   : XS_BASE_OUTPUT;
 	/* dir: the directory; of a report, its name as it was given */
 	char comm[sizeof(process->comm)], dir[PATH_MAX];
 	int error =
@@ -236,18 +266,14 @@ int xs_file_create(struct xs_process *process, enum xs_file kind, char *path, si
 		/* before it exists: --recover must know each file that we began */
 		if (kind == XS_FILE_TRACE && !process->run->flight && process->kept)
 			note(process->kept, path, -1);
-		fd = kind == XS_FILE_TRACE
-			     ? create_trace(path)
-			     : open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-		if (fd >= 0 && !xs_run_can_spare(process->run, fd)) {
-			close(fd);
-			(void)unlink(path);
-			return -EMFILE;
-		}
+		fd = kind == XS_FILE_TRACE ? create_trace(process->run, base, path, depth)
+					   : xs_below_create(process->run, base, path, depth);
+		if (fd >= 0 && !xs_run_can_spare(process->run, fd))
+			return give_up(process->run, base, path, depth, fd);
 		if (fd >= 0 && kind == XS_FILE_TRACE && !process->run->flight && process->kept)
 			note(process->kept, path, fd);
-		if (fd >= 0 || errno != EEXIST)
-			return fd >= 0 ? fd : -errno;
+		if (fd != -EEXIST)
+			return fd;
 	}
 	return -EEXIST;
 }
@@ -285,8 +311,9 @@ static int metrics_stem(struct xs_process *process, uint32_t device, char *stem,
 		return error;
 	if (snprintf(stem, size, "%s/metrics", process->directory) >= (int)size - 24)
 		return -ENAMETOOLONG;
-	if (mkdir(stem, 0777) < 0 && errno != EEXIST)
-		return -errno;
+	error = xs_below_make_directory(process->run, base_of_result(process), stem, 2);
+	if (error < 0 && error != -EEXIST)
+		return error;
 	(void)snprintf(stem + strlen(stem), 24, "/metrics_%u", device);
 	return 0;
 }
@@ -295,6 +322,8 @@ int xs_file_create_metrics(struct xs_process *process, uint32_t device, char *pa
 {
 	const struct xs_options *options = process->run->options;
 	bool own = options->result_dir[0];
+	enum xs_base base = own ? base_of_result(process) : XS_BASE_REPORT;
+	unsigned depth = own ? 3 : 1;
 	char stem[PATH_MAX], number[16];
 	int fd, error = own ? metrics_stem(process, device, stem, sizeof(stem))
 			    : xs_path_from_root(options->output, stem, sizeof(stem));
@@ -308,14 +337,11 @@ int xs_file_create_metrics(struct xs_process *process, uint32_t device, char *pa
 			 : put_report_name(process, stem, ".metrics", number, path, size)) >=
 		    (int)size)
 			return -ENAMETOOLONG;
-		fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-		if (fd >= 0 && !xs_run_can_spare(process->run, fd)) {
-			close(fd);
-			(void)unlink(path);
-			return -EMFILE;
-		}
-		if (fd >= 0 || errno != EEXIST)
-			return fd >= 0 ? fd : -errno;
+		fd = xs_below_create(process->run, base, path, depth);
+		if (fd >= 0 && !xs_run_can_spare(process->run, fd))
+			return give_up(process->run, base, path, depth, fd);
+		if (fd != -EEXIST)
+			return fd;
 	}
 	return -EEXIST;
 }
