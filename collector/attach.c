@@ -14,19 +14,38 @@ static void attach(void)
 	if (xs_is_sealed())
 		return;
 	xs_enter(&entered);
+	if (!xs_own_ring()) { /* in a child of fork the parent's */
+		xs_tls.producer = (struct xs_producer){ .ring = NULL };
+		xs_tls.slot = NULL;
+	}
 	if (xs_start() && !xs_tls.producer.ring &&
 	    !atomic_load_explicit(&xs_gate->no_rings, memory_order_relaxed))
 		xs_thread_begin();
 	xs_leave(&entered);
 }
 
+/* A child that a handler has forked within an event of its parent's: its own trace tells of it. */
+static bool join_for_it(void)
+{
+	struct xs_entered entered;
+	bool joined;
+
+	if (xs_tls.busy || !xs_tls.producer.ring || xs_is_sealed())
+		return false;
+	xs_enter(&entered);
+	joined = xs_start();
+	xs_leave(&entered);
+	return joined;
+}
+
 /* What a handler would have recorded, or a thread without a ring. */
 static bool lose(void)
 {
-	if (xs_joined() && xs_tls.producer.ring)
-		atomic_fetch_add_explicit(&xs_tls.producer.ring->lost_nested, 1,
-					  memory_order_relaxed);
-	else if (xs_joined())
+	struct xs_ring *ring = xs_own_ring();
+
+	if (xs_joined() && ring)
+		atomic_fetch_add_explicit(&ring->lost_nested, 1, memory_order_relaxed);
+	else if (xs_joined() || join_for_it())
 		atomic_fetch_add_explicit(&xs_self.process->lost_no_ring, 1, memory_order_relaxed);
 	return false;
 }
@@ -60,11 +79,11 @@ bool xs_thread_attach(void)
 		return lose();
 	if (xs_tls.mark && !has_left())
 		return lose();
-	if (!xs_joined() || !xs_tls.producer.ring)
+	if (!xs_joined() || !xs_own_ring())
 		attach();
 	if (!xs_joined())
 		return false;
-	if (!xs_tls.producer.ring)
+	if (!xs_own_ring())
 		return lose();
 	return !xs_paused(); /* joining may have shown that nothing is to be recorded for now */
 }

@@ -236,15 +236,16 @@ static bool join(void)
 static void start(void)
 {
 	uint64_t began = xs_clock_ns(CLOCK_MONOTONIC);
-	enum xs_open_gate gate = XS_GATE_CLOSED;
+	uint32_t gate = XS_GATE_CLOSED;
 	bool joined;
 
-	xs_tls.producer = (struct xs_producer){ .ring = NULL };
-	xs_tls.slot = NULL;
 	xs_sys_forget_parent();
 	joined = join();
 	if (joined) {
 		xs_stack_init((uint32_t)xs_self.control->options.call_stacks);
+		/* unlike those of all other processes of the run; others can write the serial */
+		atomic_store_explicit(&xs_gate->key, xs_self.serial % (XS_GATE_SLOW - 1) + 1,
+				      memory_order_relaxed);
 		gate = xs_gate_wanted();
 	}
 	if (joined)
@@ -311,7 +312,8 @@ __attribute__((constructor)) static void hurry(int count, char **arguments)
 {
 	started_with = count > 0 ? arguments : NULL;
 	xs_environment_is_quiet(true);
-	(void)xs_collector_options();
+	if (xs_collector_options())
+		xs_watch_forks();
 	started_with = NULL;
 	xs_environment_is_quiet(false);
 }

@@ -77,19 +77,23 @@ extern __thread struct xs_tls xs_tls
  */
 enum xs_open_gate {
 	XS_GATE_CLOSED, /* not joined: the first event joins */
-	XS_GATE_TSC,
 	/*
+	 * What is between these two is the process's key: open for threads that have a ring of this
+	 * process's. In a child of fork the thread that called it still has the parent's, also when
+	 * another thread has joined.
+	 *
 	 * open, but every event takes the long way: another clock, or --iterations or --trigger
 	 * watches events
 	 */
-	XS_GATE_SLOW,
+	XS_GATE_SLOW = 0xfffffff0,
 	XS_GATE_PAUSED,	     /* joined, not recording for a reason of this process's (control.c) */
 	XS_GATE_PAUSED_SLOW, /* the same, and --iterations or --trigger watches events */
 	XS_GATE_OFF,	     /* closed for good: even reading the clock is forbidden (sandbox.c) */
 };
 
 struct xs_gate {
-	_Atomic uint32_t open;	       /* enum xs_open_gate */
+	_Atomic uint32_t open;	       /* enum xs_open_gate, or the key */
+	_Atomic uint32_t key;	       /* of this process; 0: not joined */
 	_Atomic uint32_t lock;	       /* of joining, rings and memory */
 	_Atomic uint32_t control_lock; /* of control.c */
 	/*
@@ -160,7 +164,7 @@ bool xs_thread_attach(void) __attribute__((cold));
  * The process has joined (again): what its gate is to be, by the options, the environment and what
  * ITT said so far.
  */
-enum xs_open_gate xs_gate_wanted(void);
+uint32_t xs_gate_wanted(void);
 /* ITT's pause and resume; without --start-paused without effect. */
 void xs_control_itt(bool resume);
 /* ITT's detach: stops recording this process for good. */
@@ -375,10 +379,18 @@ static inline bool xs_watching(void)
 	return open == XS_GATE_SLOW || open == XS_GATE_PAUSED_SLOW;
 }
 
+/* The thread's ring; NULL: it has none, or its parent's (a child of fork). */
+static inline struct xs_ring *xs_own_ring(void)
+{
+	return atomic_load_explicit(&xs_gate->key, memory_order_relaxed) == xs_tls.producer.key
+		       ? xs_tls.producer.ring
+		       : NULL;
+}
+
 /* May this thread write a record? */
 static inline bool xs_ready(void)
 {
-	return xs_joined() && xs_tls.producer.ring && !xs_tls.mark;
+	return xs_joined() && xs_own_ring() && !xs_tls.mark;
 }
 
 static inline bool xs_recording(void)
@@ -391,11 +403,14 @@ static inline bool xs_recording(void)
 	       xs_thread_attach();
 }
 
-/* Is nothing needed but the time stamp counter and a ring? */
+/*
+ * Is nothing needed but the time stamp counter and a ring? Also where the process has not joined
+ * and the thread has no ring: its limit of 0 tells then.
+ */
 static inline bool xs_is_open(void)
 {
 	return __builtin_expect(atomic_load_explicit(&xs_gate->open, memory_order_relaxed) ==
-						XS_GATE_TSC &&
+						xs_tls.producer.key &&
 					!xs_run_is_paused(),
 				1);
 }
@@ -578,7 +593,7 @@ static inline bool xs_call_enter_unpaused(struct xs_call *call, uint8_t source, 
 	uint32_t word = (uint32_t)source << 24 | (function + 1);
 
 	if (__builtin_expect(atomic_load_explicit(&xs_gate->open, memory_order_relaxed) !=
-					     XS_GATE_TSC ||
+					     xs_tls.producer.key ||
 				     !ring || xs_tls.mark,
 			     0))
 		return xs_call_enter_long(call, word);
@@ -602,23 +617,20 @@ static inline bool xs_call_enter(struct xs_call *call, uint8_t source, uint32_t 
 static inline uint64_t xs_call_leave(const struct xs_call *call)
 {
 	uint32_t open = atomic_load_explicit(&xs_gate->open, memory_order_relaxed);
+	struct xs_ring *ring = xs_own_ring();
 	uint64_t duration;
 
 	if (__builtin_expect(open == XS_GATE_OFF, 0))
 		return 0;
 	duration = xs_tick(xs_use_tsc) - call->tick;
-	/*
-	 * a child that was forked inside the call has no ring of its own yet, and must not touch
-	 * its parent's
-	 */
-	if (__builtin_expect(open != XS_GATE_CLOSED && xs_tls.producer.ring, 1)) {
+	/* a child that was forked inside the call may have none of its own yet */
+	if (__builtin_expect(ring != NULL, 1)) {
 		if (call->outer) {
-			atomic_store_explicit(&xs_tls.producer.ring->call_tick, call->outer_tick,
+			atomic_store_explicit(&ring->call_tick, call->outer_tick,
 					      memory_order_relaxed);
 			xs_tls.call = call->outer_call;
 		}
-		atomic_store_explicit(&xs_tls.producer.ring->call, call->outer,
-				      memory_order_relaxed);
+		atomic_store_explicit(&ring->call, call->outer, memory_order_relaxed);
 	}
 	return duration;
 }

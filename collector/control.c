@@ -95,7 +95,7 @@ static bool paused_by_program(const struct xs_options *options)
 		       : control.itt == ITT_PAUSE;
 }
 
-enum xs_open_gate xs_gate_wanted(void)
+uint32_t xs_gate_wanted(void)
 {
 	const struct xs_options *options = xs_options_of_run();
 	uint64_t iteration = atomic_load_explicit(&control.iteration, memory_order_relaxed);
@@ -113,7 +113,7 @@ enum xs_open_gate xs_gate_wanted(void)
 	if (watching || options->cpu_events_of_tasks || !xs_use_tsc ||
 	    atomic_load_explicit(&xs_gate->shared, memory_order_relaxed))
 		return XS_GATE_SLOW;
-	return XS_GATE_TSC;
+	return atomic_load_explicit(&xs_gate->key, memory_order_relaxed);
 }
 
 static struct xs_hook *_Atomic at_resume;
@@ -126,8 +126,8 @@ void xs_at_resume(struct xs_hook *hook)
 void xs_gate_update(void)
 {
 	struct xs_gate *gate = xs_gate;
-	enum xs_open_gate was, wanted;
 	struct xs_entered entered;
+	uint32_t was, wanted;
 
 	if (!xs_joined())
 		return;
@@ -136,7 +136,7 @@ void xs_gate_update(void)
 		xs_leave(&entered);
 		return;
 	}
-	was = (enum xs_open_gate)atomic_load_explicit(&gate->open, memory_order_relaxed);
+	was = atomic_load_explicit(&gate->open, memory_order_relaxed);
 	wanted = xs_gate_wanted();
 	if (was >= XS_GATE_PAUSED && wanted < XS_GATE_PAUSED)
 		xs_pauses_end(xs_own_pauses(), xs_tick(xs_use_tsc));

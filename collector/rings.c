@@ -106,6 +106,7 @@ static void take(struct xs_slot *slot)
 	atomic_store_explicit(&p->ring->state, XS_RING_LIVE, memory_order_relaxed);
 	xs_tls.slot = slot;
 	xs_tls.producer = *p;
+	xs_tls.producer.key = atomic_load_explicit(&xs_gate->key, memory_order_relaxed);
 }
 
 /*

@@ -76,6 +76,9 @@ void *xs_map_memory(size_t size);
 /* What another process has told of Python's functions (shared.c). */
 void xs_copy_function_costs(struct xs_process_file *to, const struct xs_process_file *from);
 
+/* forked.c: a process that records may fork within an event. */
+void xs_watch_forks(void);
+
 /* Joins the run unless that was done or is impossible. True: joined. */
 bool xs_start(void);
 #define XS_ENV_ENABLE "PTI_ENABLE_COLLECTION"

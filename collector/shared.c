@@ -86,17 +86,17 @@ uint64_t xs_count_step(void)
 	return steps;
 }
 
-/* In a child that has not joined yet the ring is its parent's. */
 static void commands_end(uint64_t count)
 {
+	struct xs_ring *ring = xs_own_ring();
 	_Atomic uint64_t *ended;
 
-	if (!xs_joined() || !xs_tls.producer.ring) {
+	if (!xs_joined() || !ring) {
 		atomic_fetch_add_explicit(&xs_self.process->commands_ended, count,
 					  memory_order_relaxed);
 		return;
 	}
-	ended = &xs_tls.producer.ring->commands_ended;
+	ended = &ring->commands_ended;
 	atomic_store_explicit(ended, atomic_load_explicit(ended, memory_order_relaxed) + count,
 			      memory_order_relaxed);
 }

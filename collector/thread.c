@@ -51,7 +51,7 @@ static void detach(void)
 {
 	struct xs_entered entered;
 
-	if (!xs_tls.producer.ring || !xs_joined())
+	if (!xs_own_ring() || !xs_joined())
 		return;
 	xs_enter(&entered);
 	thread_record(); /* its name as it is now */

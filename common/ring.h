@@ -90,7 +90,7 @@ struct xs_ring {
 /*
  * The producer's own part: in its private memory, so that whoever else can write into the ring (a
  * child that has dropped its rights) never tells where the producer stores. A common event needs
- * the first five words and what it writes.
+ * the first six words and what it writes.
  */
 struct xs_producer {
 	uint64_t head;	/* bytes ever written; the ring's is a copy */
@@ -98,8 +98,9 @@ struct xs_producer {
 	unsigned char *data;
 	uint64_t mask; /* size - 1 */
 	struct xs_ring *ring;
-	uint64_t prepared; /* bytes from the start that are present in memory */
+	uint32_t key;	   /* of the process whose ring it is (collector.h) */
 	uint32_t policy;   /* enum xs_on_full */
+	uint64_t prepared; /* bytes from the start that are present in memory */
 	/* depth inside a task whose begin was lost: its whole subtree is lost */
 	uint32_t skip;
 	uint32_t lost_ends;  /* ends lost of tasks whose begin is written: XS_LOST_ENDS is due */

@@ -37,6 +37,7 @@ extern const _Atomic uint32_t *xs_companion_paused COMPANION("xs_run_paused");
 extern bool xs_companion_use_tsc COMPANION("xs_use_tsc");
 
 static const struct xs_options *the_options;
+#define KEY 1u /* of the process, which has no other */
 static struct xs_ring *ring;
 static struct xs_counters counters;
 
@@ -53,8 +54,8 @@ bool xs_standin_open(const struct xs_options *options, bool use_tsc)
 	if (options->cpu_events_of_tasks)
 		xs_counters_open(&counters, options->cpu_events_of_tasks & XS_CPU_HARDWARE);
 	/* as xs_gate_wanted() has it for such options */
-	atomic_store(&gate.open,
-		     use_tsc && !options->cpu_events_of_tasks ? XS_GATE_TSC : XS_GATE_SLOW);
+	atomic_store(&gate.key, KEY);
+	atomic_store(&gate.open, use_tsc && !options->cpu_events_of_tasks ? KEY : XS_GATE_SLOW);
 	return true;
 }
 
@@ -63,6 +64,7 @@ void xs_standin_rewind(void)
 	xs_ring_init(&xs_tls.producer, ring, (unsigned char *)ring + XS_RING_HEADER, RING,
 		     XS_FULL_DROP);
 	xs_tls.producer.limit = RING;
+	xs_tls.producer.key = KEY;
 	atomic_store(&ring->call, 0);
 }
 

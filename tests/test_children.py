@@ -267,6 +267,96 @@ def test_threads_that_trace_at_their_very_end(xstrace, again, at_once):
     assert 1 <= peak <= 2  # the first file, at most one segment
 
 
+FORKS = r"""
+#include <ittnotify.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static __itt_domain *domain;
+static __itt_string_handle *name;
+static volatile int children, am_child;
+static int traces;
+static void pairs(long n)
+{
+	while (n--) {
+		__itt_task_begin(domain, __itt_null, __itt_null, name);
+		__itt_task_end(domain);
+	}
+}
+static void *body(void *unused) { pairs(10); return NULL; }
+static void handler(int number)
+{
+	pid_t pid = fork();
+	if (!pid) {
+		am_child = 1;
+		usleep(3000); /* the parent goes on meanwhile */
+		if (traces) { pairs(100); _exit(0); }
+		return; /* into what was interrupted */
+	}
+	if (traces) while (waitpid(pid, NULL, 0) < 0 && errno == EINTR);
+	children++;
+}
+int main(int argc, char **argv)
+{
+	struct itimerval once = { { 0 }, { 0, 1000 } };
+	long made = 1;
+	int before = -1;
+	domain = __itt_domain_create("d"); name = __itt_string_handle_create("n");
+	pairs(1);
+	if (!strcmp(argv[1], "thread")) {
+		pid_t pid = fork();
+		if (!pid) {
+			pthread_t id;
+			pthread_create(&id, NULL, body, NULL);
+			pthread_join(id, NULL);
+			pairs(100);
+			_exit(0);
+		}
+		pairs(5);
+		waitpid(pid, NULL, 0);
+		pairs(3);
+		printf("expected: 9 tasks d::n\n");
+		return 0;
+	}
+	traces = !strcmp(argv[1], "traces");
+	signal(SIGALRM, handler);
+	while (children < 100 && !am_child) {
+		if (before != children) { before = children; setitimer(ITIMER_REAL, &once, NULL); }
+		pairs(1);
+		made++;
+	}
+	if (am_child) _exit(0);
+	while (wait(NULL) > 0 || errno == EINTR);
+	printf("expected: %ld tasks d::n\n", made);
+	printf("%d children\n", children);
+	return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("how", ["thread", "returns", "traces"])
+def test_a_child_never_writes_into_its_parents_ring(xstrace, how):
+    """Another thread of the child is the first to trace; or the child was forked in a handler, within an event, which it then ends."""
+    app = compile_c(xstrace.home / "forks", FORKS)
+    run = xstrace(ITT, app, [how])
+    parent, *children = sorted(run.traces, key=lambda trace: trace.pid)
+    expected = int(re.search(r"expected: (\d+)", run.out)[1])
+    assert parent.count("tasks", "d::n") == expected and parent.other["lost"] == 0
+    assert not [line for line in run.said if "not as they should be" in line or "not as it should be" in line]
+    if how == "thread":
+        assert [trace.count("tasks", "d::n") for trace in children] == [110]
+    if how == "traces":
+        shown = sum(trace.count("tasks", "d::n") for trace in children)
+        lost = sum(int(found[1]) for line in run.said if (found := re.search(r"(\d+) events of process", line)))
+        assert 2 * shown + lost == 2 * 100 * int(re.search(r"(\d+) children", run.out)[1])
+
+
 def test_no_descriptor_left(xstrace):
     """With more threads than the first file has rings: what cannot be recorded is counted."""
     app = compile_c(xstrace.home / "keys", THREADS_AND_KEYS)

@@ -24,8 +24,7 @@ struct xs_own_time {
  */
 static inline void xs_own_time_since(struct xs_own_time *time, uint64_t tick)
 {
-	/* a forked child that has not joined yet still has its parent's ring */
-	struct xs_ring *ring = xs_joined() ? xs_tls.producer.ring : NULL;
+	struct xs_ring *ring = xs_joined() ? xs_own_ring() : NULL;
 
 	*time = (struct xs_own_time){ .ring = ring, .tick = tick };
 	if (!ring)
@@ -48,8 +47,7 @@ static inline void xs_own_time_end(const struct xs_own_time *time)
 {
 	struct xs_ring *ring = time->ring;
 
-	if (!ring || !xs_joined() || xs_tls.producer.ring != ring ||
-	    (!xs_use_tsc && xs_is_sealed()) ||
+	if (!ring || !xs_joined() || xs_own_ring() != ring || (!xs_use_tsc && xs_is_sealed()) ||
 	    atomic_load_explicit(&ring->blocked, memory_order_relaxed) != time->blocked)
 		return;
 	atomic_store_explicit(&ring->commands_ticks,

@@ -93,8 +93,8 @@ static void forget(const struct going *going)
 {
 	inside.depth--;
 	(void)xs_call_leave(&going->call);
-	if (xs_tls.producer.ring && !xs_paused())
-		atomic_fetch_add_explicit(&xs_tls.producer.ring->lost_nested, 1 + going->own,
+	if (xs_own_ring() && !xs_paused())
+		atomic_fetch_add_explicit(&xs_own_ring()->lost_nested, 1 + going->own,
 					  memory_order_relaxed);
 }
 

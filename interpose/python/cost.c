@@ -119,6 +119,7 @@ void py_cost_after(void)
 		py_cost_is_measured = true;
 		xs_ring_init(&xs_tls.producer, (void *)ring, ring + XS_RING_HEADER, RING,
 			     XS_FULL_DROP);
+		xs_tls.producer.key = own.key;
 		measure(ring + XS_RING_HEADER);
 		xs_tls.producer = own;
 		py_cost_is_measured = false;
