@@ -208,8 +208,8 @@ static struct entry enter(enum sandbox kind, const struct sock_fprog *filter)
 	}
 	entry.another = !xs_is_sealed() && is_another();
 	entry.may_end_us = filter && may_end_us(filter);
-	/* in a sealed process nobody can be asked: it is where it was */
-	if (!xs_is_sealed() && !entry.another)
+	/* each time: the program may have moved its environment, and have something else there */
+	if (!entry.another)
 		run_place = xs_environment_place(XS_ENV_RUN);
 	if (entry.another) {
 		entry.kind = SANDBOX_NONE;

@@ -51,7 +51,26 @@ static _Noreturn void wake(int launcher, int app)
 	_exit(0);
 }
 
-bool xs_job_stop(int app, siginfo_t *ret)
+/*
+ * Of the terminal's signals a shell says which one stopped the job. They stop nobody in an orphaned
+ * process group, or where they are ignored; SIGSTOP always does. All signals are blocked: SIGCONT,
+ * which ends the stop, is pending then.
+ */
+static void stop_by(int number)
+{
+	uint64_t one = 1ull << (number - 1), pending = 0;
+
+	if (number == SIGTSTP || number == SIGTTIN || number == SIGTTOU) {
+		(void)raise(number);
+		(void)syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, &one, NULL, sizeof(one));
+		(void)syscall(SYS_rt_sigprocmask, SIG_BLOCK, &one, NULL, sizeof(one));
+		(void)syscall(SYS_rt_sigpending, &pending, sizeof(pending));
+	}
+	if (!(pending & 1ull << (SIGCONT - 1)))
+		(void)raise(SIGSTOP);
+}
+
+bool xs_job_stop(int app, int number, siginfo_t *ret)
 {
 	static const struct timespec now;
 	uint64_t continued = 1ull << (SIGCONT - 1);
@@ -59,7 +78,7 @@ bool xs_job_stop(int app, siginfo_t *ret)
 
 	if (waker == 0)
 		wake(self, app);
-	(void)raise(SIGSTOP);
+	stop_by(number);
 	if (waker < 0)
 		return false;
 	(void)kill(waker, SIGKILL);

@@ -244,7 +244,7 @@ static bool reap(struct xs_launch *launch, int app, int *drain, int *ret_status)
 		if (WIFSTOPPED(status)) {
 			siginfo_t info;
 
-			if (xs_job_stop(app, &info))
+			if (xs_job_stop(app, WSTOPSIG(status), &info))
 				pass_on(launch, app, &info);
 			continue;
 		}
@@ -304,9 +304,12 @@ static __attribute__((noinline)) int start_application(struct xs_launch *launch,
 {
 	struct itimerval timers[CLOCKS];
 	volatile int failed = 0;
-	int launcher = getpid(), app;
+	int launcher = getpid(), reaps = 0, app;
 
 	take_timers(timers);
+	/* of who called exec to start us: orphans of the application come to it, and not to us */
+	if (!prctl(PR_GET_CHILD_SUBREAPER, &reaps) && reaps)
+		(void)prctl(PR_SET_CHILD_SUBREAPER, 0);
 	app = vfork();
 	if (app == 0) {
 		/* SIGKILL of the launcher is meant for the application */
@@ -317,6 +320,8 @@ static __attribute__((noinline)) int start_application(struct xs_launch *launch,
 		/* it has been said when the program begins */
 		xs_channel_say(launch->drain, XS_WORD_APP, getpid());
 		(void)sigaction(SIGCHLD, sigchld, NULL);
+		if (reaps)
+			(void)prctl(PR_SET_CHILD_SUBREAPER, 1);
 		(void)set_mask(mask, NULL);
 		xs_counters_offer(launch);
 		xs_limits_restore();
@@ -328,8 +333,12 @@ static __attribute__((noinline)) int start_application(struct xs_launch *launch,
 		failed = errno;
 		_exit(XS_EXIT_NOT_RUNNABLE);
 	}
-	if (app < 0)
+	if (app < 0) {
 		failed = errno;
+		/* it may run in our place */
+		give_timers(timers);
+		(void)prctl(PR_SET_CHILD_SUBREAPER, reaps);
+	}
 	return failed ? -failed : app;
 }
 

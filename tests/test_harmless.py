@@ -424,6 +424,48 @@ def test_the_application_alone_is_stopped_and_continued(xstrace):
     assert run.status == 42 and run.out.count("got 18 ") == 3
 
 
+@pytest.mark.parametrize("number", [signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU, signal.SIGSTOP])
+def test_the_shell_is_told_which_signal_stopped_the_job(xstrace, number):
+    run = xstrace.start(ITT, "sh", ["-c", f"kill -{int(number)} $$; exit 3"], preexec_fn=lambda: os.setpgid(0, 0))
+    _, status = os.waitpid(run.pid, os.WUNTRACED)
+    assert os.WIFSTOPPED(status) and os.WSTOPSIG(status) == number
+    os.killpg(run.pid, signal.SIGCONT)
+    run.finish()
+    assert run.status == 3
+
+
+SUBREAPER = r"""
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+	int is_one = 0, status, count = 0;
+	if (argc > 1) {
+		prctl(PR_SET_CHILD_SUBREAPER, 1);
+		execv(argv[1], argv + 1);
+		return 99;
+	}
+	prctl(PR_GET_CHILD_SUBREAPER, &is_one);
+	if (!fork()) {
+		if (!fork()) { usleep(100000); _exit(7); }
+		_exit(0);
+	}
+	while (wait(&status) > 0) count++;
+	printf("%d %d %d\n", is_one, count, WEXITSTATUS(status));
+	return 0;
+}
+"""
+
+
+def test_orphans_come_to_who_was_to_have_them(xstrace):
+    """PR_SET_CHILD_SUBREAPER survives exec, and so it survives xstrace."""
+    app = compile_c(xstrace.home / "subreaper", SUBREAPER)
+    run = xstrace(ITT, app, prefix=[app])
+    assert (run.status, run.out) == (0, "1 2 7\n")
+
+
 def test_the_application_ends_while_the_job_is_stopped(xstrace):
     run = xstrace.start(ITT, "itt_stress", [xstrace.home / "truth"])
     run.wait_for_output()

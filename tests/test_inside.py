@@ -192,6 +192,48 @@ def test_a_filter_that_is_refused(xstrace):
     assert not any("seccomp" in line for line in run.said)
 
 
+FILTERS = r"""
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+extern char **environ;
+static void allow_all(void)
+{
+	struct sock_filter filter[] = { BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW) };
+	struct sock_fprog program = { 1, filter };
+	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) abort();
+}
+int main(int argc, char **argv)
+{
+	static char *none[] = { "PATH=/bin", NULL };
+	size_t count = 0, size = 0;
+	char **list, *texts, *at;
+	while (environ[count]) size += strlen(environ[count++]) + 1;
+	list = calloc(count + 1, sizeof(*list));
+	at = texts = malloc(size);
+	for (size_t i = 0; i < count; i++, at += strlen(at) + 1) list[i] = strcpy(at, environ[i]);
+	environ = list;
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	allow_all();
+	environ = none;
+	memset(texts, 'd', size); /* the memory is for something else now */
+	allow_all();
+	for (size_t i = 0; i < size; i++) if (texts[i] != 'd') return 1;
+	puts("intact");
+	return 0;
+}
+"""
+
+
+def test_a_second_filter_when_the_environment_has_moved(xstrace):
+    """Where the run's variable was at the first one is the program's own memory now."""
+    run = xstrace(ITT, compile_c(xstrace.home / "filters", FILTERS))
+    assert (run.status, run.out, run.err) == (0, "intact\n", "")
+
+
 def test_a_filter_of_a_child_in_our_memory(xstrace):
     """A child of vfork() seals itself alone."""
     run, counts = sandbox(xstrace, "vfork")

@@ -4,6 +4,7 @@ import os
 import platform
 import re
 import resource
+import signal
 import subprocess
 
 import pytest
@@ -120,6 +121,13 @@ def test_few_processes(xstrace, processes):
     if bare([str(APPS / "itt_tasks"), "20"], prepare) is None:
         pytest.skip("not even without us")
     check(xstrace, [str(APPS / "itt_tasks"), "20"], prepare)
+
+    def prepare_with_alarm():
+        prepare()
+        signal.alarm(1)
+
+    run = xstrace(ITT, "sleep", [20], preexec_fn=prepare_with_alarm, timeout=15)
+    assert run.status == -signal.SIGALRM
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="numbers of system calls")
