@@ -32,10 +32,36 @@ enum xs_memory {
 };
 enum xs_device_type { XS_DEVICE_UNKNOWN, XS_DEVICE_CPU, XS_DEVICE_GPU, XS_DEVICE_ACCELERATOR };
 
+/*
+ * Any duration in 32 bits: below 2^31 ticks as it is, above with 26 significant bits (a call of two
+ * seconds to 30 ns), up to 2^46.
+ */
+#define XS_TICKS_SHIFT 20u
+static inline uint32_t xs_ticks_pack(uint64_t ticks)
+{
+	uint32_t shift;
+
+	if (ticks >> 31 == 0)
+		return (uint32_t)ticks;
+	shift = 64 - 26 - (uint32_t)__builtin_clzll(ticks);
+	if (shift > XS_TICKS_SHIFT)
+		return UINT32_MAX;
+	return 1u << 31 | shift << 26 | (uint32_t)(ticks >> shift & 0x3ffffff);
+}
+
+static inline uint64_t xs_ticks_of(uint32_t packed)
+{
+	uint32_t shift = packed >> 26 & 31;
+
+	return !(packed >> 31) ? packed
+			       : (uint64_t)(packed & 0x3ffffff)
+					 << (shift < XS_TICKS_SHIFT ? shift : XS_TICKS_SHIFT);
+}
+
 struct xs_device_record {
 	/* tick: when the enqueuing call began; name: kernel or function number */
 	struct xs_event event;
-	uint32_t host_ticks;   /* how long the enqueuing call took (saturated) */
+	uint32_t host_ticks;   /* how long the enqueuing call took: xs_ticks_of() */
 	uint32_t tid;	       /* the enqueuing thread */
 	uint32_t id;	       /* correlation id: serial number in the process, from 1 */
 	uint32_t queue;	       /* serial number of the queue in the process, from 1 */
@@ -208,7 +234,7 @@ struct xs_enqueued_record {
 	/* tick: when the call began; name: the kernel's, 0: none; flags: XS_ENQUEUED_FLAG_… */
 	struct xs_event event;
 	uint32_t correlation;
-	uint32_t host_ticks; /* how long the call took (saturated) */
+	uint32_t host_ticks; /* how long the call took: xs_ticks_of() */
 	uint64_t reserved;
 };
 static_assert(sizeof(struct xs_enqueued_record) == 32, "multiple of 16");

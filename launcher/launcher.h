@@ -202,9 +202,10 @@ _Noreturn void xs_end_like(int status);
 /* ---- job.c ---- */
 
 /*
- * Stops us as the application is stopped, by the same signal, so the shell sees one job. Whoever continues us continues
- * the application, too (spawn.c). If somebody continues the application alone, or it ends, a child
- * that we have meanwhile continues us. True: `ret` is a SIGCONT of another, to be passed on.
+ * Stops us as the application is stopped, by the same signal, so the shell sees one job. Whoever
+ * continues us continues the application, too (spawn.c). If somebody continues the application
+ * alone, or it ends, a child that we have meanwhile continues us. True: `ret` is a SIGCONT of
+ * another, to be passed on.
  */
 bool xs_job_stop(int app, int number, siginfo_t *ret);
 

@@ -221,6 +221,15 @@ def test_arrows_to_synchronous_appends(xstrace, tmp_path):
     assert {end.name for _, end in waits} == {"zeCommandListAppendLaunchKernel"}
 
 
+def test_arrows_to_calls_that_execute_on_a_synchronous_queue(xstrace, tmp_path):
+    gpu = SoftGPU(tmp_path)
+    args = ["--list", "regular", "--synchronous", "--sync", "none", "--kernels", 5]
+    trace = xstrace(KERNELS, "ze_matrix", args, env=gpu.env).trace
+    waits = [(start, end) for start, end in arrows(trace, "wait") if start.base == "increment"]
+    assert len({start.args["id"] for start, _ in waits}) == len(waits) == 5
+    assert {end.name for _, end in waits} == {"zeCommandQueueExecuteCommandLists"}
+
+
 @pytest.mark.parametrize("mode", ["lists", "graph", "graph --older"])
 def test_arrows_from_replays(xstrace, tmp_path, mode):
     """Each run of what is executed as a whole has an arrow from the call that did."""

@@ -575,6 +575,46 @@ def test_thousands_of_commands(xstrace):
     assert run.trace.other["lost"] == 0
 
 
+LONG = r"""
+#define CL_TARGET_OPENCL_VERSION 120
+#include <CL/cl.h>
+#include <pthread.h>
+#include <unistd.h>
+static cl_event released;
+static void *release(void *unused)
+{
+	usleep(2500000);
+	clSetUserEventStatus(released, CL_COMPLETE);
+	return NULL;
+}
+int main(void)
+{
+	static char bytes[4096];
+	cl_platform_id platform;
+	cl_device_id device;
+	pthread_t thread;
+	clGetPlatformIDs(1, &platform, NULL);
+	clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, NULL);
+	cl_context context = clCreateContext(NULL, 1, &device, NULL, NULL, NULL);
+	cl_command_queue queue = clCreateCommandQueue(context, device, 0, NULL);
+	cl_mem memory = clCreateBuffer(context, CL_MEM_READ_WRITE, sizeof(bytes), NULL, NULL);
+	released = clCreateUserEvent(context, NULL);
+	pthread_create(&thread, NULL, release, NULL);
+	clEnqueueWriteBuffer(queue, memory, CL_TRUE, 0, sizeof(bytes), bytes, 1, &released, NULL);
+	return 0;
+}
+"""
+
+
+def test_a_blocking_call_that_lasts_for_seconds(xstrace):
+    """More ticks than 32 bits hold: its command has its arrow to it all the same."""
+    trace = xstrace("--chrome-kernel-logging", compile_c(xstrace.home / "long", LONG, "-lOpenCL", "-lpthread")).trace
+    (call,) = [call for call in trace.calls if call.name == "clEnqueueWriteBuffer"]
+    assert call.end - call.start > 2_400_000_000
+    (end,) = [event for event in trace.events if event["ph"] == "f" and event["name"] == "wait"]
+    assert call.start < end["ts"] <= call.end
+
+
 REFERENCES = r"""
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>

@@ -209,6 +209,13 @@ def test_ends(app, text, status):
         assert [task.unfinished for task in run.trace.tasks if function(task) == "f"] == [True]
 
 
+@pytest.mark.parametrize("value", ["debug", "malloc_debug", "pymalloc_debug"])
+def test_an_interpreter_with_debug_hooks_on_its_memory(xstrace, python, value):
+    """Which has at its end what was allocated before it had them (-X dev sets them, too)."""
+    run = xstrace("--python-stacks --chrome-itt-logging", python, ["-c", "def f(): pass\nf()\nprint(1)"], env={"PYTHONMALLOC": value})
+    assert (run.status, run.out, run.err) == (0, "1\n", "") and run.trace.count("tasks")
+
+
 def test_code_in_the_place_of_other_code_has_its_own_name(app):
     trace = app(HOSTILE["reused code"], "--python-stacks=<string>").trace
     found = counts(trace)

@@ -69,7 +69,7 @@ static void enqueued(uint64_t tick, uint64_t duration, uint8_t use, const CUpti_
 		return;
 	record->event.tick = tick;
 	record->correlation = data->correlationId;
-	record->host_ticks = duration > UINT32_MAX ? UINT32_MAX : (uint32_t)duration;
+	record->host_ticks = xs_ticks_pack(duration);
 	record->reserved = 0;
 	xs_record_end(sizeof(*record));
 }

@@ -364,3 +364,13 @@ void xs_ze_collect_all(void)
 	if (xs_ze_alive() && !xs_is_sealed())
 		collect_last(NULL, NULL);
 }
+
+void xs_ze_lists_executed(ze_command_queue_handle_t handle, ze_result_t result, uint64_t began)
+{
+	struct xs_ze_queue *queue = began && !result && xs_ze_alive() ? xs_ze_queue_of(handle)
+								      : NULL;
+
+	if (queue && queue->synchronous)
+		xs_waited(XS_SOURCE_LEVEL_ZERO, began, queue->serial, XS_WAITED_SUBMITTED,
+			  xs_tick(xs_use_tsc));
+}

@@ -407,7 +407,7 @@ static inline void keep(struct xs_ze_work *work, struct xs_ze_node *node, uint64
 
 	node->record.event.tick = node->record.submit = work->call.tick;
 	node->record.submitter = 0;
-	node->record.host_ticks = duration > UINT32_MAX ? UINT32_MAX : (uint32_t)duration;
+	node->record.host_ticks = xs_ticks_pack(duration);
 	node->record.tid = work->paused ? 0 : xs_thread_id();
 	node->saved = NULL;
 	if (__builtin_expect(!queue, 0))

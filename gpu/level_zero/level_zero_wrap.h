@@ -170,6 +170,8 @@ void xs_ze_event_seen(ze_event_handle_t event, ze_result_t result, uint64_t bega
 void xs_ze_fence_ends(ze_fence_handle_t fence, bool destroyed);
 void xs_ze_fence_seen(ze_fence_handle_t fence, ze_result_t result, uint64_t began);
 void xs_ze_queue_ends(ze_command_queue_handle_t queue);
+/* On a synchronous queue the call has waited for what it has submitted. */
+void xs_ze_lists_executed(ze_command_queue_handle_t queue, ze_result_t result, uint64_t began);
 void xs_ze_queue_seen(ze_command_queue_handle_t queue, ze_result_t result, uint64_t began);
 void xs_ze_list_ends(ze_command_list_handle_t list, bool destroyed);
 void xs_ze_list_seen(ze_command_list_handle_t list, ze_result_t result, uint64_t began);

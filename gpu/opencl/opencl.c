@@ -543,7 +543,7 @@ static void take_up(struct xs_cl_work *work, struct node *node, uint64_t bytes, 
 		node->before = work->before;
 	node->bytes = bytes;
 	node->tick = work->call.tick;
-	node->host_ticks = duration > UINT32_MAX ? UINT32_MAX : (uint32_t)duration;
+	node->host_ticks = xs_ticks_pack(duration);
 	node->tid = xs_thread_id();
 	node->id = (uint32_t)atomic_fetch_add_explicit(&issued.count, 1, memory_order_relaxed) + 1;
 	node->name = kernel ? kernel->name : work->name ? work->name : work->function;

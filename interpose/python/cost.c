@@ -119,7 +119,7 @@ void py_cost_after(void)
 		py_cost_is_measured = true;
 		xs_ring_init(&xs_tls.producer, (void *)ring, ring + XS_RING_HEADER, RING,
 			     XS_FULL_DROP);
-		xs_tls.producer.key = own.key;
+		xs_tls.producer.key = atomic_load_explicit(&xs_gate->key, memory_order_relaxed);
 		measure(ring + XS_RING_HEADER);
 		xs_tls.producer = own;
 		py_cost_is_measured = false;

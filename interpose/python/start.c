@@ -9,9 +9,12 @@
 #include "python_stacks.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "shm.h"
+#include "sys.h"
 
 struct py_api py_api;
 struct xs_python py_here;
@@ -23,7 +26,21 @@ typedef int audit_hook(const char *event, struct py_object *arguments, void *dat
  */
 extern int PySys_AddAuditHook(audit_hook *hook, void *data) __attribute__((weak));
 
+#pragma weak dladdr1 /* glibc's */
+
 #define TRIES 4096u /* events of an interpreter that is not ready */
+
+/*
+ * What CPython keeps of a hook (the same in all versions). It takes the memory from the allocator
+ * that there is before it is initialised, and gives it to the one of its end: with debug hooks
+ * (-X dev, PYTHONMALLOC) that one ends the process. So ours leaves the list before.
+ */
+struct entry {
+	struct entry *next;
+	audit_hook *function;
+	void *data;
+};
+static struct entry **list, *own; /* NULL: not found */
 
 static enum { WAITING, STARTING, STARTED } state;
 static uint32_t tries;
@@ -40,16 +57,25 @@ static bool is_prefix(const char *text, const char *prefix)
 	return !strncmp(text, prefix, strlen(prefix));
 }
 
+static bool is_the_end(const char *event)
+{
+	return event[0] == 'c' && is_prefix(event, "cpython._PySys_ClearAuditHooks");
+}
+
 static int heard(const char *event, struct py_object *arguments, void *data)
 {
 	(void)arguments, (void)data;
+	if (__builtin_expect(is_the_end(event), 0)) {
+		if (own && *list == own)
+			*list = own->next;
+		return 0;
+	}
 	if (__builtin_expect(state == STARTED, 1)) {
 		if (event[0] == 's' && !strcmp(event, "sys.setprofile"))
 			py_profile_taken();
 		return 0;
 	}
-	if (state == STARTING || tries > TRIES || !py_api.Py_IsInitialized() ||
-	    is_prefix(event, "cpython._PySys_ClearAuditHooks"))
+	if (state == STARTING || tries > TRIES || !py_api.Py_IsInitialized())
 		return 0;
 	tries++;
 	state = STARTING; /* what we call is audited, too */
@@ -78,6 +104,34 @@ static bool find_functions(void)
 #undef PY_FIND
 	py_api.none = dlsym(RTLD_DEFAULT, "_Py_NoneStruct");
 	return py_api.none != NULL;
+}
+
+/* In the interpreter's state the list is a pointer that was NULL before, and leads to us. */
+static void add_hook(void *runtime)
+{
+	const ElfW(Sym) *symbol = NULL;
+	void **now = runtime, **before;
+	size_t size = 0;
+	Dl_info info;
+
+	if (dladdr1 && dladdr1(runtime, &info, (void **)&symbol, RTLD_DL_SYMENT) && symbol)
+		size = symbol->st_size;
+	before = (void **)xs_sys(SYS_mmap, NULL, size, PROT_READ | PROT_WRITE,
+				 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if ((long)before < 0 && (long)before > -4096)
+		size = 0;
+	memcpy(before, now, size);
+	(void)PySys_AddAuditHook(heard, NULL);
+	for (size_t i = 0; i < size / sizeof(*now) && !own; i++) {
+		struct entry *entry = before[i] ? NULL : now[i];
+
+		if (entry && entry->function == heard) {
+			list = (struct entry **)&now[i];
+			own = entry;
+		}
+	}
+	if (size)
+		(void)xs_sys(SYS_munmap, before, size);
 }
 
 /* One that dlopen() brought has come when it was too late. */
@@ -114,5 +168,5 @@ static __attribute__((constructor)) void loaded(void)
 	}
 	/* later it may be called only with the lock of the interpreter, which we need not have */
 	if (!py_api.Py_IsInitialized())
-		(void)PySys_AddAuditHook(heard, NULL);
+		add_hook(runtime);
 }

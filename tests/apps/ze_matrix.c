@@ -129,7 +129,7 @@ static void append(struct work *work)
 	}
 }
 
-static ze_command_list_handle_t synchronous_list(const struct ze_app *app)
+static void make_synchronous(struct work *work, const struct ze_app *app)
 {
 	ze_command_queue_desc_t desc = { .stype = ZE_STRUCTURE_TYPE_COMMAND_QUEUE_DESC,
 					 .ordinal = options.ordinal,
@@ -137,10 +137,12 @@ static ze_command_list_handle_t synchronous_list(const struct ze_app *app)
 					 .flags = options.in_order ? ZE_COMMAND_QUEUE_FLAG_IN_ORDER
 								   : 0,
 					 .mode = ZE_COMMAND_QUEUE_MODE_SYNCHRONOUS };
-	ze_command_list_handle_t list;
 
-	ZE_CHECK(zeCommandListCreateImmediate(app->context, app->device, &desc, &list));
-	return list;
+	if (options.immediate)
+		ZE_CHECK(zeCommandListCreateImmediate(app->context, app->device, &desc,
+						      &work->list));
+	else
+		ZE_CHECK(zeCommandQueueCreate(app->context, app->device, &desc, &work->queue));
 }
 
 static void prepare(struct work *work, const struct ze_app *app)
@@ -149,11 +151,15 @@ static void prepare(struct work *work, const struct ze_app *app)
 	unsigned count = work_commands();
 
 	work->app = app;
-	work->queue = options.immediate ? NULL : ze_app_queue(app, options.ordinal, options.index);
-	work->list = options.synchronous ? synchronous_list(app)
-		     : options.immediate ? ze_app_immediate(app, options.ordinal, options.index,
-							    options.in_order)
-					 : ze_app_list(app, options.ordinal, options.in_order);
+	if (options.synchronous)
+		make_synchronous(work, app);
+	else if (!options.immediate)
+		work->queue = ze_app_queue(app, options.ordinal, options.index);
+	if (!work->list)
+		work->list = options.immediate
+				     ? ze_app_immediate(app, options.ordinal, options.index,
+							options.in_order)
+				     : ze_app_list(app, options.ordinal, options.in_order);
 	if (strcmp(options.events, "none") && count) {
 		work->pool = ze_app_pool(app, count,
 					 ZE_EVENT_POOL_FLAG_HOST_VISIBLE |

@@ -186,7 +186,8 @@ static bool place(struct xs_process *process, struct piece *piece, const struct 
 	    work->end < work->start || work->start < xs_process_ns(process, process->run->began))
 		return false;
 	work->host_start = call ? xs_process_ns(process, call->tick) : work->start;
-	work->host_end = call ? xs_process_ns(process, call->tick + call->host_ticks) : work->start;
+	work->host_end = call ? xs_process_ns(process, call->tick + xs_ticks_of(call->host_ticks))
+			      : work->start;
 	/* two clocks agree to some hundred ns at best */
 	if (work->start < work->host_start) {
 		work->end += work->host_start - work->start;
@@ -211,7 +212,7 @@ static void place_in_call(struct xs_process *process, struct piece *piece,
 
 	work->host_start = work->queued = work->start = xs_process_ns(process, call->tick);
 	work->host_end = work->submit = work->end =
-		xs_process_ns(process, call->tick + call->host_ticks);
+		xs_process_ns(process, call->tick + xs_ticks_of(call->host_ticks));
 }
 
 static void complete(struct xs_process *process, struct piece *piece,

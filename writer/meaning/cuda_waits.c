@@ -111,8 +111,9 @@ static struct xs_wait wait_of(const struct xs_process *process, const struct xs_
 				.until = call->tick };
 
 	wait.start = xs_process_ns(process, call->tick);
-	wait.end = call->host_ticks ? xs_process_ns(process, call->tick + call->host_ticks)
-				    : end + (uint64_t)process->cuda->offset;
+	wait.end = call->host_ticks
+			   ? xs_process_ns(process, call->tick + xs_ticks_of(call->host_ticks))
+			   : end + (uint64_t)process->cuda->offset;
 	return wait;
 }
 

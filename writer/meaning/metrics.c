@@ -69,7 +69,8 @@ void xs_metrics_read(struct xs_process *process, const struct xs_metrics_record 
 	work.queue = record->work.queue;
 	work.shape = record->work.work == XS_WORK_KERNEL ? record->work.global : NULL;
 	work.host_start = xs_process_ns(process, record->work.event.tick);
-	work.host_end = xs_process_ns(process, record->work.event.tick + record->work.host_ticks);
+	work.host_end = xs_process_ns(process, record->work.event.tick +
+						       xs_ticks_of(record->work.host_ticks));
 	if (xs_device_times(process, &work) && work.end >= work.start &&
 	    work.end <= process->horizon)
 		(void)xs_metrics_tell(process, &metrics);

@@ -40,7 +40,8 @@ void xs_device_work_read(struct xs_process *process, const struct xs_device_reco
 	if (size >= sizeof(*record))
 		work.shape = record->global;
 	work.host_start = xs_process_ns(process, record->event.tick);
-	work.host_end = xs_process_ns(process, record->event.tick + record->host_ticks);
+	work.host_end =
+		xs_process_ns(process, record->event.tick + xs_ticks_of(record->host_ticks));
 	if (!xs_device_times(process, &work)) {
 		process->untimed_here++;
 		return;

@@ -538,7 +538,7 @@ static struct command command_of(const struct xs_work *work, uint64_t pid, uint6
 	struct command command = {
 		.name = { .raw_start = record->start, .id = record->id },
 		.tick = record->event.tick,
-		.put = record->event.tick + record->host_ticks,
+		.put = record->event.tick + xs_ticks_of(record->host_ticks),
 		.start = work->start,
 		.end = work->end,
 		.pid = pid,
@@ -562,7 +562,7 @@ static void waited_itself(struct xs_process *process, struct queue *queue,
 
 	/* a call that a pause cut short is shown up to there */
 	if (!work->linked || xs_process_paused_after(process, record->event.tick) <
-				     record->event.tick + record->host_ticks)
+				     record->event.tick + xs_ticks_of(record->host_ticks))
 		return;
 	draw_one(process, queue, command, &call);
 	if (command->in_order) /* an earlier call may have waited for those before it */
