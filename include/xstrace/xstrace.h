@@ -282,7 +282,10 @@ struct xstrace_event {
 	uint64_t duration; /* ns; 0: an instant */
 	/* the same for work on a device and the call that has launched it; 0: none */
 	uint64_t correlation;
-	/* the newest of xstrace_push_correlation(), of its user variant; 0: none */
+	/*
+	 * the newest of xstrace_push_correlation(), of its user variant, when the event ended; 0:
+	 * none
+	 */
 	uint64_t external, user_external;
 	int64_t device;	     /* number of the device; of activities on the host the process id */
 	int64_t resource;    /* the queue or stream; on the host the thread's id */
