@@ -198,6 +198,21 @@ static bool may_end_us(const struct sock_fprog *filter)
 	return xs_is_sealed() || (xs_filter_is_there(filter) && xs_filter_may_end_us(filter));
 }
 
+/* NULL: there is none, or the program has forbidden itself to write there. */
+static char *place_to_empty(void)
+{
+	char *place = xs_environment_place(XS_ENV_RUN);
+	long page = (long)place & -(long)XS_PAGE, own = (long)&place & -(long)XS_PAGE;
+
+	if (!place || xs_is_sealed()) /* nobody can be asked */
+		return place;
+	/* Linux 5.14 */
+	if (xs_sys(SYS_madvise, page, XS_PAGE, MADV_POPULATE_WRITE) < 0 &&
+	    !xs_sys(SYS_madvise, own, XS_PAGE, MADV_POPULATE_WRITE))
+		return NULL;
+	return place;
+}
+
 static struct entry enter(enum sandbox kind, const struct sock_fprog *filter)
 {
 	struct entry entry = { .kind = kind };
@@ -210,7 +225,7 @@ static struct entry enter(enum sandbox kind, const struct sock_fprog *filter)
 	entry.may_end_us = filter && may_end_us(filter);
 	/* each time: the program may have moved its environment, and have something else there */
 	if (!entry.another)
-		run_place = xs_environment_place(XS_ENV_RUN);
+		run_place = place_to_empty();
 	if (entry.another) {
 		entry.kind = SANDBOX_NONE;
 		if (entry.may_end_us && !xs_filter_may_end(filter, SYS_getpid))

@@ -35,10 +35,6 @@ static int set_size(int fd, uint64_t size)
 
 bool xs_shm_present(void *start, uint64_t size)
 {
-#ifndef MADV_POPULATE_WRITE
-/* Linux 5.14; older kernels say EINVAL, and a full file system is a SIGBUS there */
-#define MADV_POPULATE_WRITE 23
-#endif
 	long result = xs_sys(SYS_madvise, start, size, MADV_POPULATE_WRITE);
 
 	if (result == -EPERM || result == -EACCES || result == -ENOSYS)

@@ -13,8 +13,14 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#ifndef MADV_POPULATE_WRITE
+/* Linux 5.14; older kernels say EINVAL, and a full file system is a SIGBUS there */
+#define MADV_POPULATE_WRITE 23
+#endif
 
 /*
  * The program has sandboxed itself, or is about to: xs_sys() makes no call any more. Only the

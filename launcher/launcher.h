@@ -187,6 +187,11 @@ int xs_session_stacks(const struct xs_options *options);
 /* Starts the drain process, with launch->drain as our end of the channel. Its pid or -errno. */
 int xs_start_drain(struct xs_launch *launch, char *path);
 /*
+ * From here to xs_run_application() a signal waits for the application, as from then on: there are
+ * files of ours that would stay.
+ */
+void xs_hold_signals(void);
+/*
  * Runs the application, with the drain process beside it, and waits; its status as from waitpid().
  * -errno when it could not be run.
  */

@@ -141,6 +141,7 @@ static __attribute__((noinline)) int run_traced(const struct xs_options *options
 	/* the devices last: what is said of them may be that the application runs */
 	if (xs_output_check(options, &made.directory) < 0 || xs_devices_check(options) < 0)
 		return unmake(&made);
+	xs_hold_signals();
 	if (make(&made, all, argv) < 0)
 		return unmake(&made);
 	kind = xs_program_kind(path, argv, &judged);

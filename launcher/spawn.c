@@ -365,6 +365,15 @@ int xs_start_drain(struct xs_launch *launch, char *path)
 	return drain;
 }
 
+/* As they were before xs_hold_signals(). */
+static uint64_t signals_before;
+static bool signals_held;
+
+void xs_hold_signals(void)
+{
+	signals_held = set_mask(ALL_SIGNALS, &signals_before);
+}
+
 /* We wait for signals, which none that is not blocked reaches. */
 static int run_in_a_sandbox(struct xs_launch *launch, const char *path, char **argv)
 {
@@ -373,15 +382,44 @@ static int run_in_a_sandbox(struct xs_launch *launch, const char *path, char **a
 	return xs_exec_application(path, argv);
 }
 
+/* A signal that ends a process has come before there is an application. */
+static bool is_to_end(uint64_t mask)
+{
+	static const int numbers[] = { SIGINT, SIGQUIT, SIGTERM, SIGHUP };
+	uint64_t pending = 0;
+
+	(void)syscall(SYS_rt_sigpending, &pending, sizeof(pending));
+	pending &= ~mask;
+	for (size_t i = 0; pending && i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+		struct sigaction action;
+
+		if (pending & UINT64_C(1) << (numbers[i] - 1) &&
+		    !sigaction(numbers[i], NULL, &action) && action.sa_handler == SIG_DFL)
+			return true;
+	}
+	return false;
+}
+
+/* There is no application. */
+static void give_up(struct xs_launch *launch, int drain)
+{
+	xs_sampler_end(launch);
+	if (drain > 0) {
+		(void)kill(drain, SIGKILL);
+		(void)waitpid(drain, NULL, 0);
+	}
+	xs_launch_destroy(launch);
+}
+
 int xs_run_application(struct xs_launch *launch, char *drain_path, const char *path, char **argv,
 		       char **environment)
 {
 	struct sigaction child = { .sa_handler = SIG_DFL }, old_child;
 	char **shell_argv = xs_program_is_text(path) ? shell_arguments(path, argv) : NULL;
 	int app, drain, status = 0, death_signal = 0;
-	uint64_t all = ALL_SIGNALS, old;
+	uint64_t all = ALL_SIGNALS, old = signals_before;
 
-	if (!set_mask(all, &old))
+	if (!signals_held)
 		return run_in_a_sandbox(launch, path, argv);
 	/*
 	 * who was asked to end with its parent does; else we learn in this way that the parent is
@@ -403,6 +441,8 @@ int xs_run_application(struct xs_launch *launch, char *drain_path, const char *p
 	if (launch->options->kmd_script[0])
 		wait_for_kmd(launch);
 	xs_sampler_start(launch, environment);
+	if (is_to_end(old))
+		goto ended;
 	app = start_application(launch, path, argv, shell_argv, environment, old, &old_child);
 	xs_sampler_started(launch);
 	if (app == -EAGAIN)
@@ -422,16 +462,15 @@ int xs_run_application(struct xs_launch *launch, char *drain_path, const char *p
 	return app < 0 ? app : status;
 alone:
 	/* RLIMIT_NPROC: it may be just enough for the application, in our place */
-	xs_sampler_end(launch);
-	if (drain > 0) {
-		(void)kill(drain, SIGKILL);
-		(void)waitpid(drain, &status, 0);
-	}
-	xs_launch_destroy(launch);
+	give_up(launch, drain);
 	(void)sigaction(SIGCHLD, &old_child, NULL);
 	(void)prctl(PR_SET_PDEATHSIG, death_signal);
 	(void)set_mask(old, NULL);
 	return xs_exec_untraced("processes (ulimit -u)", path, argv);
+ended:
+	give_up(launch, drain);
+	(void)set_mask(old, NULL); /* and here it ends us */
+	return XS_EXIT_SELF << 8;
 }
 
 int xs_exec_application(const char *path, char **argv)

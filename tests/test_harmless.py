@@ -324,6 +324,18 @@ def test_a_signal_that_ends_the_program_ends_the_launcher(xstrace, number):
     assert run.trace.other["status"] == number
 
 
+def test_a_signal_before_the_application_starts(xstrace):
+    """It ends the launcher, as it would the program; nothing of ours stays."""
+    chance = random.Random(1)
+    for _ in range(40):
+        number = chance.choice([signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+        run = xstrace.start("-d", "sleep", [0.5])
+        time.sleep(chance.uniform(0, 0.004))
+        os.kill(run.pid, number)
+        run.finish()  # and looks for the run directory
+        assert run.status == -number
+
+
 def test_ctrl_c_arrives_once(xstrace):
     """The terminal sends to launcher and program; forwarding would make two of one."""
     pid, terminal = pty.fork()

@@ -234,6 +234,46 @@ def test_a_second_filter_when_the_environment_has_moved(xstrace):
     assert (run.status, run.out, run.err) == (0, "intact\n", "")
 
 
+READ_ONLY = r"""
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+extern char **environ;
+int main(void)
+{
+	/* might end what is started here, for a call of ours */
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_prctl, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { 4, filter };
+	size_t count = 0, size = 1 << 20;
+	char *texts = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *at = texts, **list;
+	while (environ[count]) count++;
+	list = calloc(count + 1, sizeof(*list));
+	for (size_t i = 0; i < count; i++, at += strlen(at) + 1) list[i] = strcpy(at, environ[i]);
+	environ = list;
+	mprotect(texts, size, PROT_READ);
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) abort();
+	puts("fine");
+	return 0;
+}
+"""
+
+
+def test_a_filter_where_the_environment_cannot_be_written(xstrace):
+    run = xstrace(ITT, compile_c(xstrace.home / "read_only", READ_ONLY))
+    assert (run.status, run.out, run.err) == (0, "fine\n", "")
+
+
 def test_a_filter_of_a_child_in_our_memory(xstrace):
     """A child of vfork() seals itself alone."""
     run, counts = sandbox(xstrace, "vfork")

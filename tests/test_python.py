@@ -730,6 +730,13 @@ def numbers():
     finally:
         spin(0.001)
 
+@xstrace.record_function("takes")
+def takes():
+    try:
+        yield 1
+    except GeneratorExit:
+        yield 2
+
 @xstrace.record_function("stream")
 async def stream():
     for i in range(3):
@@ -752,6 +759,8 @@ with xstrace.profile() as prof:
     time.sleep(0.05)
     b.close()
     print(next(a, "end"))
+    c = takes()
+    print(next(c), c.throw(GeneratorExit()), next(c, "end"))
 for name in ("short", "long", "in long", "generator", "stream"):
     print(name, *[event.duration_ns for event in prof.events() if event.name == name])
 
@@ -775,8 +784,8 @@ except TypeError as error:
 def test_coroutines_and_generators(python):
     """One that is decorated has a range for each of its pieces, whatever others do in between."""
     *out, names, whole, refused = python(ASYNC).out.splitlines()
-    assert out[:5] == ["short [0, 1, 2]", "CancelledError", "1 1 6", "3", "end"]
-    times = {name: list(map(int, rest.split())) for name, rest in (re.match(r"(\D+) (.*)", line).groups() for line in out[5:])}
+    assert out[:6] == ["short [0, 1, 2]", "CancelledError", "1 1 6", "3", "end", "1 2 end"]
+    times = {name: list(map(int, rest.split())) for name, rest in (re.match(r"(\D+) (.*)", line).groups() for line in out[6:])}
     assert {name: len(ns) for name, ns in times.items()} == {"short": 2, "long": 3, "in long": 1, "generator": 5, "stream": 7}
     assert min(times["short"]) > 1_900_000 and sum(times["short"]) < 9_000_000 and sum(times["generator"]) < 40_000_000
     assert sum(times["in long"]) <= sum(times["long"])

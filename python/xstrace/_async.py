@@ -5,46 +5,51 @@ from __future__ import annotations
 import functools
 import inspect
 import types
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
 
-def _pieces(span: Any, inner: Any) -> Generator[Any, Any, Any]:
-    """Goes on with `inner`, a generator or what an await waits for; each time that is a range until it hands on."""
-    go_on, given = inner.send, None
-    while True:
-        with span:
-            try:
-                got = go_on(given)
-            except StopIteration as end:
-                return end.value
-        try:
-            go_on, given = inner.send, (yield got)
-        except GeneratorExit:
+def _in_pieces(span: Any, make: Callable[..., Any]) -> Callable[..., Any]:
+    """A generator that goes on with what `make` gives, a generator or what an await waits for: a range until it hands on, each time.
+
+    It does so itself: a `yield from` would close what is inside where GeneratorExit is thrown, which that may take.
+    """
+
+    def wrapper(*args, **keywords):
+        inner = make(*args, **keywords)
+        go_on, given = inner.send, None
+        while True:
             with span:
-                inner.close()
-            raise
-        except BaseException as error:
-            go_on, given = inner.throw, error
+                try:
+                    got = go_on(given)
+                except StopIteration as end:
+                    return end.value
+            try:
+                go_on, given = inner.send, (yield got)
+            except BaseException as error:  # of close() too
+                go_on, given = inner.throw, error
+
+    return wrapper
 
 
-_awaited = types.coroutine(_pieces)
+def _awaited(span: Any) -> Callable[..., Any]:
+    """The same for an await in another function."""
+    return types.coroutine(_in_pieces(span, lambda inner: inner))
 
 
 def _async_generator(span: Any, function: Callable[..., AsyncGenerator[Any, Any]]) -> Callable[..., Any]:
+    awaited = _awaited(span)
+
     async def wrapper(*args, **keywords):
         inner = function(*args, **keywords)
         step = inner.asend(None)
         while True:
             try:
-                got = await _awaited(span, step)
+                got = await awaited(step)
             except StopAsyncIteration:
                 return
             try:
                 step = inner.asend((yield got))
-            except GeneratorExit:
-                await _awaited(span, inner.aclose())
-                raise
             except BaseException as error:
                 step = inner.athrow(error)
 
@@ -55,17 +60,15 @@ def in_pieces(span: Any, function: Callable[..., Any]) -> Callable[..., Any] | N
     """The function with a range for each of its pieces; None: it runs in one."""
     wrapper: Callable[..., Any]
     if inspect.iscoroutinefunction(function):
+        awaited = _awaited(span)
 
         async def wrapper(*args, **keywords):
-            return await _awaited(span, function(*args, **keywords).__await__())
+            return await awaited(function(*args, **keywords).__await__())
 
     elif inspect.isasyncgenfunction(function):
         wrapper = _async_generator(span, function)
     elif inspect.isgeneratorfunction(function):
-
-        def wrapper(*args, **keywords):
-            return (yield from _pieces(span, function(*args, **keywords)))
-
+        wrapper = _in_pieces(span, function)
         if getattr(function, "__code__", wrapper.__code__).co_flags & inspect.CO_ITERABLE_COROUTINE:
             wrapper = types.coroutine(wrapper)
     else:
