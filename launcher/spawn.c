@@ -400,6 +400,23 @@ static bool is_to_end(uint64_t mask)
 	return false;
 }
 
+/* Its status. What comes for it meanwhile is passed on. */
+static int wait_for_application(struct xs_launch *launch, int app, int *drain)
+{
+	uint64_t all = ALL_SIGNALS;
+	int status = 0;
+
+	while (!reap(launch, app, drain, &status)) {
+		siginfo_t info;
+
+		if (syscall(SYS_rt_sigtimedwait, &all, &info, NULL, KERNEL_SET_SIZE) <= 0)
+			continue;
+		if (!follow_parent(launch->control, &info))
+			pass_on(launch, app, &info);
+	}
+	return status;
+}
+
 /* There is no application. */
 static void give_up(struct xs_launch *launch, int drain)
 {
@@ -417,7 +434,7 @@ int xs_run_application(struct xs_launch *launch, char *drain_path, const char *p
 	struct sigaction child = { .sa_handler = SIG_DFL }, old_child;
 	char **shell_argv = xs_program_is_text(path) ? shell_arguments(path, argv) : NULL;
 	int app, drain, status = 0, death_signal = 0;
-	uint64_t all = ALL_SIGNALS, old = signals_before;
+	uint64_t old = signals_before;
 
 	if (!signals_held)
 		return run_in_a_sandbox(launch, path, argv);
@@ -448,14 +465,8 @@ int xs_run_application(struct xs_launch *launch, char *drain_path, const char *p
 	if (app == -EAGAIN)
 		goto alone;
 	(void)sigaction(SIGCHLD, &child, NULL);
-	while (app > 0 && !reap(launch, app, &drain, &status)) {
-		siginfo_t info;
-
-		if (syscall(SYS_rt_sigtimedwait, &all, &info, NULL, KERNEL_SET_SIZE) <= 0)
-			continue;
-		if (!follow_parent(launch->control, &info))
-			pass_on(launch, app, &info);
-	}
+	if (app > 0)
+		status = wait_for_application(launch, app, &drain);
 	xs_sampler_end(launch);
 	wait_for_trace(launch, drain, app, status);
 	/* signals stay blocked: one that comes now would have ended nobody without us */

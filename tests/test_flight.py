@@ -285,6 +285,23 @@ def test_recover(xstrace):
     assert 23000 < run.trace.count("tasks", "steps::a") < 32768
 
 
+@pytest.mark.parametrize("head", [2**64 - 1, 2**64 - 16, 2**64 - 0x20000, 2**63, 0x12BD76613D50, 0x12BD76613D52])
+def test_recover_where_a_ring_has_no_head_that_can_be(xstrace, head):
+    """Who can write into the ring makes nobody search for its beginning for ever."""
+    run = start(xstrace, FLIGHT + " 60s", "tasks a 2000 wait tasks b 1000 wait")
+    time.sleep(0.2)
+    for pid in (run.drain, run.child("itt_steps")):
+        os.kill(pid, signal.SIGKILL)
+    run.wait()
+    for path in Path(run.dir).glob("p*"):
+        with path.open("r+b") as file:
+            file.seek(20480)  # the first ring's header, and its head
+            file.write(head.to_bytes(8, "little"))
+    recovered = subprocess.run([XSTRACE, "--recover", run.dir], cwd=run.cwd, capture_output=True, text=True, timeout=30)
+    assert recovered.returncode == 0 and "1 ring of process" in recovered.stderr
+    run.collect()
+
+
 @pytest.mark.parametrize("options, message", [
     ("--chrome-itt-logging --flight-memory 8M", "needs --flight-recorder"),
     ("--flight-recorder 5s", "needs a trace"),

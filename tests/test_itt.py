@@ -112,6 +112,30 @@ def test_tasks_that_cross_keep_their_times(xstrace):
     assert any("(overlapping)" in name for name in trace.names("thread_name").values())
 
 
+def test_tasks_of_short_threads_that_cross(xstrace):
+    """A thread that goes on in the ring of one that has ended has a track of its own for them."""
+    body = """
+import threading
+a, b = domain("a"), domain("b")
+def work(number):
+    for _ in range(2):
+        begin(a, f"of {number}")
+        begin(b, "within")
+        end(a)
+        end(b)
+    print(number, threading.get_native_id())
+for number in range(3):
+    thread = threading.Thread(target=work, args=(number,))
+    thread.start()
+    thread.join()
+"""
+    run = script(xstrace, body)
+    tids = dict(line.split() for line in run.out.splitlines())
+    names = run.trace.names("thread_name")
+    tracks = {(s.name, names[s.track]) for s in run.trace.tasks if s.name.startswith("a::of")}
+    assert tracks == {(f"a::of {number}", f"{tid} (overlapping)") for number, tid in tids.items()}
+
+
 def test_many_tasks_that_cross(xstrace):
     """A pipeline, each stage a domain: every task overlaps those before and behind it."""
     body = """

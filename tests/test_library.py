@@ -304,6 +304,56 @@ def test_ids_that_the_program_pushes(xstrace, private):
     assert ids("gpu_user_annotation", "launches") == [202]
 
 
+OF_THREADS = r"""
+#include <xstrace/xstrace.h>
+#include <pthread.h>
+#include <stdio.h>
+static void *with_ids(void *unused)
+{
+	xstrace_push_correlation(5);
+	xstrace_push_user_correlation(6);
+	xstrace_range_push("first");
+	xstrace_range_pop();
+	return unused;
+}
+static void *without(void *unused)
+{
+	xstrace_range_push("second");
+	xstrace_range_pop();
+	return unused;
+}
+int main(void)
+{
+	void *(*const work[])(void *) = { with_ids, without };
+	struct xstrace_trace *trace;
+	struct xstrace_event event;
+	if (xstrace_start())
+		return 1;
+	for (int i = 0; i < 2; i++) {
+		pthread_t thread;
+		pthread_create(&thread, NULL, work[i], NULL);
+		pthread_join(thread, NULL);
+	}
+	if (xstrace_stop(&trace))
+		return 1;
+	for (size_t i = 0; i < xstrace_trace_count(trace); i++)
+		if (!xstrace_trace_event(trace, i, &event))
+			printf("%s %d %d\n", event.name, (int)event.external, (int)event.user_external);
+	xstrace_trace_free(trace);
+	return 0;
+}
+"""
+
+
+def test_ids_are_their_thread_s(xstrace, private):
+    """One that ends with ids on top leaves them to no other thread, also where that goes on in its ring."""
+    source, app = xstrace.home / "ids.c", xstrace.home / "ids"
+    source.write_text(OF_THREADS)
+    build(source, app, "-pthread")
+    run = xstrace.bare(app, [])
+    assert (run.status, run.out) == (0, "first 5 6\nsecond 0 0\n"), run.out + run.err
+
+
 def test_parts_switched_off(xstrace, private):
     """The host's ranges, or the devices' calls and kernels; a range that is open then ends there."""
     if not (APPS / "library_cl").exists():

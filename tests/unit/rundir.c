@@ -1,3 +1,4 @@
+#include "below.h"
 #include "device_record.h"
 #include "rundir.h"
 
@@ -112,6 +113,7 @@ void rundir_clear(struct rundir *dir)
 void rundir_close(struct rundir *dir)
 {
 	xs_texts_fini(&dir->run);
+	xs_below_fini(&dir->run);
 	xs_timeline_fini(&dir->run.clock);
 	xs_timeline_fini(&dir->run.raw);
 	munmap(dir->strings, XS_STRINGS_SIZE);

@@ -91,13 +91,17 @@ static void go_back(struct xs_track *track)
 {
 	uint64_t size = track->ring_size, step = size / XS_RING_STEPS,
 		 head = xs_ring_filled(track->ring);
-	uint64_t written = (head + step - 1) & ~(step - 1),
-		 from = written > size - step ? written - size + step : 0;
+	/* up to the beginning of the step behind the one that was written last */
+	uint64_t back = size - step - ((0 - head) & (step - 1));
 	const struct xs_event *event;
 	uint32_t length;
 
-	if (from < track->pos)
-		track->pos = from;
+	if (head % 16 || head - track->pos > size)
+		return; /* no head that can be: xs_track_begin() sees it, too */
+	if (back > head)
+		back = head;
+	if (head - track->pos < back)
+		track->pos = head - back;
 	track->tid = atomic_load_explicit(&track->ring->tid, memory_order_relaxed);
 	for (uint64_t pos = track->pos; pos != head; pos += length) {
 		event = xs_ring_peek(track->data, size, pos, head, &length);

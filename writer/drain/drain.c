@@ -462,8 +462,7 @@ int xs_drain(const char *dir, int channel)
 	xs_samples_free(&loop.run);
 	xs_processors_free(&loop.run);
 	xs_texts_fini(&loop.run);
-	free(loop.run.bases[XS_BASE_OUTPUT]);
-	free(loop.run.bases[XS_BASE_REPORT]);
+	xs_below_fini(&loop.run);
 	xs_timeline_fini(&loop.run.clock);
 	xs_timeline_fini(&loop.run.raw);
 	return loop.spoilt ? -ECANCELED : 0; /* it has been said what is wrong */

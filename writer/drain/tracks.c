@@ -163,8 +163,7 @@ void xs_track_begin(struct xs_track *track)
 		tid = atomic_load_explicit(&track->ring->tail_tid, memory_order_relaxed);
 		if (tid != track->tid || track->thread == UINT32_MAX)
 			xs_track_stats(track, tid, 0);
-		track->tid = tid;
-		XS_TELL_SINKS(process, enter, track);
+		xs_track_enter(track, tid);
 	}
 	/* after head: a thread that wrote a record after a pause had seen the pause's end */
 	xs_track_look_for_pauses(track);

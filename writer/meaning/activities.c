@@ -105,6 +105,7 @@ void xs_about_forget(struct xs_track *track)
 	if (track->about)
 		free(track->about->text);
 	free(track->about);
+	track->about = NULL;
 }
 
 void xs_activity_read(struct xs_track *track, const struct xs_event *event, uint32_t size)

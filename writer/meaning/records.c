@@ -28,6 +28,17 @@
 
 /* ---- threads and tasks ---- */
 
+void xs_track_enter(struct xs_track *track, uint32_t tid)
+{
+	if (tid != track->tid) {
+		track->row = 0;
+		track->external = track->user_external = 0;
+		xs_about_forget(track);
+	}
+	track->tid = tid;
+	XS_TELL_SINKS(track->process, enter, track);
+}
+
 static void read_thread(struct xs_track *track, const struct xs_event *event, uint32_t size)
 {
 	struct xs_process *process = track->process;
@@ -50,10 +61,8 @@ static void read_thread(struct xs_track *track, const struct xs_event *event, ui
 		xs_calls_finish(track, xs_process_ns(process, event->tick));
 		XS_TELL_SINKS(process, leave, track, xs_process_ns(process, event->tick));
 		xs_track_close_stats(track, record->lost);
-		track->tid = tid;
-		track->row = 0;
 		xs_track_stats(track, tid, 0);
-		XS_TELL_SINKS(process, enter, track);
+		xs_track_enter(track, tid);
 	}
 	if (track->thread == UINT32_MAX || process->threads[track->thread].name != name)
 		XS_TELL_SINKS(process, thread, process, tid, text, length);

@@ -8,6 +8,8 @@
 #include "plain.h"
 #include "tasks.h"
 
+/* The track is this thread's from here on. What the one before it has said counts no more. */
+void xs_track_enter(struct xs_track *track, uint32_t tid);
 /* A record that is neither XS_BEGIN nor XS_END. */
 void xs_record_read_other(struct xs_track *track, const struct xs_event *event, uint32_t size);
 /*

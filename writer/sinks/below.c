@@ -69,6 +69,14 @@ void xs_below_resolve(struct xs_run *run)
 	run->bases[XS_BASE_REPORT] = resolved(directory);
 }
 
+void xs_below_fini(struct xs_run *run)
+{
+	for (size_t i = 0; i < sizeof(run->bases) / sizeof(run->bases[0]); i++) {
+		free(run->bases[i]);
+		run->bases[i] = NULL;
+	}
+}
+
 int xs_below_open(struct xs_run *run, enum xs_base base, const char *path, unsigned depth,
 		  const char **ret_name)
 {

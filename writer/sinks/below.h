@@ -16,6 +16,7 @@ enum xs_base {
 
 /* Where links lead now. */
 void xs_below_resolve(struct xs_run *run);
+void xs_below_fini(struct xs_run *run);
 /*
  * The directory (O_PATH) in which `path` is to be made, and its name there. path: as the user is
  * told it, its last `depth` components below the base. A descriptor that the caller closes, or

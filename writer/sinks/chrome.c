@@ -145,7 +145,7 @@ static void header(struct xs_process *process)
 	xs_chrome_finish(chrome, o);
 }
 
-static void set_prefix(struct xs_track *track)
+static void enter(struct xs_track *track)
 {
 	struct xs_chrome_track *own = xs_chrome_track(track);
 	char *o = xs_put_count(own->prefix, "{\"ph\":\"X\",\"tid\":", track->tid);
@@ -154,6 +154,9 @@ static void set_prefix(struct xs_track *track)
 	own->prefix_length = (uint32_t)(o - own->prefix);
 	own->begun.from = 0;
 	memset(own->sequences, 0, sizeof(own->sequences));
+	/* they have the name of the thread before, or are another trace's */
+	xs_lanes_fini(&own->crossing);
+	xs_lanes_fini(&own->unplaced);
 }
 
 static bool init_format(const struct xs_process *process, struct xs_chrome *chrome)
@@ -574,7 +577,7 @@ const struct xs_sink xs_chrome_sink = {
 	.open = open_trace,
 	.at_first_event = true,
 	.track_size = sizeof(struct xs_chrome_track),
-	.enter = set_prefix,
+	.enter = enter,
 	.leave = leave,
 	.thread = name_thread,
 	.tasks = xs_chrome_tasks,
