@@ -141,9 +141,11 @@ static struct xs_process_file *make_process(int directory, uint32_t slots, char 
 	process->pid = pid;
 	process->ppid = (int32_t)xs_sys(SYS_getppid); /* the launcher, too (parent.c) */
 	/* its number costs more than all else here, and nearly always it is the launcher's */
-	process->pid_namespace = xs_shm_is_marked(directory, xs_self.control->launcher_pid)
-					 ? 0
-					 : xs_pid_namespace(0);
+	if (!xs_shm_is_marked(directory, xs_self.control->launcher_pid)) {
+		process->pid_namespace = xs_pid_namespace(0);
+		if (!process->pid_namespace)
+			process->pid_namespace = XS_PID_NAMESPACE_UNKNOWN;
+	}
 	process->identity = xs_pid_identity(pid);
 	process->join_tick = xs_tick(xs_use_tsc);
 	process->serial = serial;

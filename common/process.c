@@ -213,7 +213,24 @@ static pid_t inner_pid(pid_t pid)
 	return result;
 }
 
-pid_t xs_pid_outer(pid_t pid, uint64_t pid_namespace)
+static bool has_mapped(pid_t pid, const char *file)
+{
+	char path[48], *line = NULL;
+	bool found = false;
+	size_t room = 0;
+	FILE *maps;
+
+	proc_path(path, pid, "/maps");
+	maps = fopen(path, "re");
+	while (maps && !found && getline(&line, &room, maps) > 0)
+		found = strstr(line, file) != NULL;
+	free(line);
+	if (maps)
+		fclose(maps);
+	return found;
+}
+
+pid_t xs_pid_outer(pid_t pid, uint64_t pid_namespace, const char *file)
 {
 	DIR *dir = opendir("/proc");
 	struct dirent *entry;
@@ -224,8 +241,10 @@ pid_t xs_pid_outer(pid_t pid, uint64_t pid_namespace)
 	while (!found && (entry = readdir(dir))) {
 		pid_t candidate = atoi(entry->d_name);
 
-		if (candidate > 0 && xs_pid_namespace(candidate) == pid_namespace &&
-		    inner_pid(candidate) == pid)
+		if (candidate > 0 && inner_pid(candidate) == pid &&
+		    (pid_namespace == XS_PID_NAMESPACE_UNKNOWN
+			     ? has_mapped(candidate, file)
+			     : xs_pid_namespace(candidate) == pid_namespace))
 			found = candidate;
 	}
 	closedir(dir);

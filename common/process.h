@@ -48,11 +48,14 @@ bool xs_proc_is_ours(void);
  */
 size_t xs_pid_arguments(pid_t pid, char *text, size_t size);
 
+/* Another one than the launcher's; which, a process without /proc cannot know. */
+#define XS_PID_NAMESPACE_UNKNOWN UINT64_MAX
 /*
  * The pid, here, of the process that is `pid` in another PID namespace; 0: there is none, or it
- * cannot be seen.
+ * cannot be seen. file: how the name of one ends that it has mapped; it tells if the namespace is
+ * not known.
  */
-pid_t xs_pid_outer(pid_t pid, uint64_t pid_namespace);
+pid_t xs_pid_outer(pid_t pid, uint64_t pid_namespace, const char *file);
 /*
  * A thread of the process that lives; its pid if there is none. Of a process whose main thread has
  * ended before the others, /proc and process_vm_readv() show the memory by another thread's number

@@ -255,7 +255,8 @@ struct xs_unfreed {
 struct xs_process_file {
 	_Atomic uint64_t magic; /* stored last */
 	int32_t pid, ppid;	/* as the process sees them */
-	uint64_t pid_namespace; /* xs_pid_namespace(); 0: the launcher's (xs_shm_is_marked()) */
+	/* xs_pid_namespace(), or that it is unknown; 0: the launcher's (xs_shm_is_marked()) */
+	uint64_t pid_namespace;
 	/* xs_pid_identity(); the same in all images of an exec. 0: unknown */
 	uint64_t identity;
 	uint64_t join_tick;

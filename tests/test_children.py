@@ -173,6 +173,15 @@ def test_program_in_namespaces(xstrace, flags):
 
 
 @root_only
+def test_a_process_of_a_namespace_without_proc(xstrace):
+    """It cannot tell which namespace it is in; its number there is that of a stranger here, who may live for ever."""
+    script = f"umount -l /proc; {APPS}/itt_tasks 20; exec {APPS}/itt_tasks 20"
+    run = xstrace(ITT, "unshare", ["-pf", "--mount", "sh", "-c", script], timeout=30)
+    assert run.status == 0
+    assert sorted(trace.count("tasks") for trace in run.traces) == [20, 20]
+
+
+@root_only
 def test_proc_of_another_namespace(xstrace):
     """There, others have our numbers: whether the application runs cannot be seen, and nobody waits for a stranger."""
     for words in (["-pf"], ["-m", "sh", "-c", 'mount -t tmpfs none /proc; exec "$@"', "sh"]):

@@ -327,13 +327,16 @@ static uint64_t joined_at(struct xs_run *run, const char *name)
 static void watch(struct xs_process *process)
 {
 	static uint64_t own_namespace;
+	char file[sizeof(process->run->run_id) + sizeof(process->name) + 4];
 	uint64_t start;
 
 	if (process->pid_namespace && !own_namespace)
 		own_namespace = xs_pid_namespace(0);
 	process->watched = process->pid;
-	if (process->pid_namespace && process->pid_namespace != own_namespace)
-		process->watched = xs_pid_outer(process->pid, process->pid_namespace);
+	if (process->pid_namespace && process->pid_namespace != own_namespace) {
+		(void)snprintf(file, sizeof(file), "/%s/%s\n", process->run->run_id, process->name);
+		process->watched = xs_pid_outer(process->pid, process->pid_namespace, file);
+	}
 	process->pidfd = process->watched ? (int)syscall(SYS_pidfd_open, process->watched, 0) : -1;
 	if (process->pidfd >= 0 && !xs_run_can_spare(process->run, process->pidfd)) {
 		close(process->pidfd);
