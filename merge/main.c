@@ -256,11 +256,15 @@ static int first_pass(struct xm_work *work, const struct xm_options *options, bo
 {
 	struct xm_merge *merge = work->merge;
 	uint32_t usable = 0;
+	bool again;
 
 	if (xm_pass_first(work) < 0)
 		return no_memory();
 	/* what is lost is known when all has been read: then clocks are tied by what is sure */
-	if (say_lost(work) && xm_pass_again(work) < 0)
+	again = say_lost(work);
+	for (uint32_t i = 0; i < merge->count; i++)
+		again |= xm_take_late_base(&merge->inputs[i]);
+	if (again && xm_pass_again(work) < 0)
 		return no_memory();
 	for (uint32_t i = 0; i < merge->count; i++) {
 		const struct xm_input *input = &merge->inputs[i];

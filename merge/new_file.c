@@ -103,9 +103,21 @@ static int take_name(const char *path)
 	return fd;
 }
 
+/* ".json", also ".json.zst"; NULL: none. */
+static const char *suffix_of(const char *path)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path,
+		   *dot = strrchr(name, '.'), *before = dot;
+
+	if (dot && (!strcmp(dot, ".zst") || !strcmp(dot, ".gz")))
+		while (before > name && *--before != '.')
+			;
+	return before && *before == '.' ? before : dot;
+}
+
 int xm_new_file_keep(const char *wanted, char *path)
 {
-	const char *slash = strrchr(wanted, '/'), *dot = strrchr(slash ? slash : wanted, '.');
+	const char *dot = suffix_of(wanted);
 	int stem = dot ? (int)(dot - wanted) : (int)strlen(wanted), result = -EEXIST;
 	sigset_t before;
 

@@ -373,6 +373,23 @@ def test_raw_bytes(tmp_path):
         assert [row[0] for row in tables.sql("select name from slices").fetchall()] == ["a\x01\ufffd\ufffdb"]
 
 
+def test_a_thread_is_busy_once_where_slices_overlap(tmp_path):
+    events = [slice_of(ts, dur, name) for ts, dur, name in ((0, 10, "A"), (5, 10, "B"), (6, 2, "C"))]
+    path = write(tmp_path / "t.json", events)
+    (row,) = json.loads(query("--no-cache", "--json", path, "threads-busy").stdout)
+    assert row["busy_ns"] == 15000 == row["last_ts"] - row["first_ts"]
+
+
+def test_what_is_missing_is_said_each_time(tmp_path):
+    """Also of tables that are there already, and with processes."""
+    events = [slice_of(0, 10, "A"), slice_of(20, 10, "B")]
+    write(tmp_path / "whole.json", events)
+    cut = write(tmp_path / "cut.json", events)
+    cut.write_bytes(cut.read_bytes()[:-40])
+    for _ in range(2):
+        assert "cut.json" in said(query("--processes", 2, tmp_path, "select 1", status=1))
+
+
 def test_cut_files(tmp_path):
     """Wherever a file ends, its tables hold the slices that are whole, and it is said; compressed ones, too."""
     job = Job(["a"])

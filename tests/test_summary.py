@@ -3,7 +3,7 @@
 import pytest
 
 from made import CLILOADER, DEVICE, KINETO, METADATA, NAMES, UNITRACE, kernel, named, normal_events, slice_, text_of_trace
-from xstrace import cli, summarize
+from xstrace import cli, ranks, summarize
 
 
 def lines_of(make, events, **members):
@@ -104,6 +104,27 @@ def test_summary_of_cliloader(make):
     assert starting(lines, "calls").startswith(
         "calls     clGetPlatformIDs 1x avg 150 ns 79 %; clFinish 1x"
     )
+
+
+def test_slices_of_two_events(make):
+    """B and E are as one X; a slice without an end goes to the trace's."""
+    events = [
+        {"ph": "B", "pid": 1, "tid": 1, "ts": 1000, "cat": "cpu_op", "name": "a::A"},
+        {"ph": "X", "pid": 1, "tid": 1, "ts": 2000, "dur": 5000, "cat": "cpu_op", "name": "a::B"},
+        {"ph": "B", "pid": 1, "tid": 2, "ts": 17000, "cat": "cpu_op", "name": "a::open"},
+        {"ph": "E", "pid": 1, "tid": 1, "ts": 21000},
+        {"ph": "E", "pid": 1, "tid": 3, "ts": 21000},
+    ]
+    assert "tasks 3, others 2" in starting(lines_of(make, events), "events")
+    assert starting(lines_of(make, events), "tasks").split(None, 1)[1] == "a::A 1x avg 20 us 69 %; a::B 1x avg 5 us 17 %; a::open 1x avg 4 us 14 %"
+    totals = ranks.statistics(str(make(events)))["totals"]
+    assert {one["name"]: one["total_ns"] for one in totals} == {"a::A": 20000, "a::B": 5000, "a::open": 4000}
+
+
+def test_slices_without_a_category(make):
+    """Are what their names say."""
+    events = [{"ph": "X", "pid": 1, "tid": 1, "ts": at, "dur": 1, "name": name} for at, name in enumerate(("clFinish", "work"))]
+    assert "calls 1, tasks 1" in starting(lines_of(make, events), "events")
 
 
 def test_device_is_busy_once_where_work_overlaps(make):

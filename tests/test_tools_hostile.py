@@ -184,6 +184,46 @@ def test_closed_streams(tool, tmp_path):
 OVER = {"query": "out", "report": "out.html", "path": "out.json", "diff": "out.xml", "summary.py": "out.json"}
 
 
+@root_only
+@pytest.mark.parametrize("tool", OVER)
+def test_what_others_kept_private_stays_so(tool, tmp_path):
+    """A file of another user's that only he may read becomes none that all may read."""
+    (tmp_path / "in.json").write_text(TRACE)
+    out = tmp_path / OVER[tool]
+    out.write_text("old")
+    out.chmod(0o600)
+    os.chown(out, 65534, 65534)
+    assert run(tool, tmp_path, str(tmp_path / "in.json")).returncode == 0
+    assert out.read_text() != "old" and out.stat().st_mode & 0o7777 == 0o600
+
+
+FORKS = """
+import os, signal, sys, time
+sys.path.insert(0, sys.argv.pop(1))
+from xstrace.running import command
+os.register_at_fork(after_in_parent=lambda: os.kill(os.getpid(), signal.SIGTERM))
+@command("forks")
+def main(argv=None):
+    try:
+        if not os.fork():
+            os._exit(0)
+        for _ in range(1000):
+            time.sleep(0.01)
+        print("went on")
+    finally:
+        time.sleep(0.1)
+        print("put away", flush=True)
+    return 0
+main()
+"""
+
+
+def test_a_signal_around_a_fork_ends_the_command(tmp_path):
+    """Python loses an exception that is raised there."""
+    done = subprocess.run([sys.executable, "-c", FORKS, str(ROOT / "python")], capture_output=True, text=True, timeout=30)
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGTERM, "put away\n", "")
+
+
 @pytest.mark.parametrize("tool", OVER)
 def test_what_was_there_stays_until_all_is_written(tool, tmp_path):
     """No room for the output: what had its name is as it was, nothing else is left, and a line names it."""

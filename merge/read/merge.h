@@ -55,6 +55,7 @@ struct xm_input {
 	/* -1: not said */
 	int64_t rank, world_size, pid, ppid, base, status, lost, clock_error, untimed,
 		open_commands, open_requests;
+	int64_t late_base; /* said behind events: not known when they were read; 0: none */
 	int64_t lost_read; /* `lost`, where the reader is; that one is as of the events that were
 			      taken */
 	/* JSON array of the threads that were inside a call at the end; NULL: none */
@@ -144,6 +145,11 @@ void xm_never_read(struct xm_merge *merge, const char *path);
 bool xm_is_empty(const struct xm_input *input);
 /* An input's events are in the output, all that it had. */
 bool xm_is_complete(const struct xm_input *input);
+/*
+ * Behind the first pass: an input whose base stands behind its events (older files of Kineto) has
+ * its times from there now. True: what was taken of its events is as of before.
+ */
+bool xm_take_late_base(struct xm_input *input);
 /* places.c: orders the inputs, gives out pids and ids; after the first pass. */
 void xm_arrange(struct xm_merge *merge);
 void xm_merge_free(struct xm_merge *merge);

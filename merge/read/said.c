@@ -75,7 +75,7 @@ void xm_take_member(void *user, struct xf_text key, struct xf_text value)
 
 	if (xf_is(key, "baseTimeNanoseconds")) {
 		if (xf_integer(value, &number) && number >= 0 && number < XM_LATEST)
-			input->base = number;
+			*(input->met ? &input->late_base : &input->base) = number;
 	} else if (xf_is(key, "metadata")) {
 		xf_take_text(value, "tool", input->tool, sizeof(input->tool));
 		xf_take_text(value, "host", input->host, sizeof(input->host));
@@ -173,4 +173,23 @@ void xm_first_look(struct xm_input *input, const struct xf_event *event, struct 
 		input->first = start < input->first ? start : input->first;
 		input->last = end > input->last ? end : input->last;
 	}
+}
+
+bool xm_take_late_base(struct xm_input *input)
+{
+	int64_t more = input->late_base - input->base;
+
+	if (!input->late_base || input->first > input->last || input->last >= XM_LATEST - more)
+		return false;
+	input->base = input->late_base;
+	input->late_base = 0;
+	input->first += more;
+	input->last += more;
+	for (uint32_t i = 0; i < input->pids.count; i++) {
+		if (input->processes[i].first_start == XM_NO_TIME)
+			continue;
+		input->processes[i].first_start += more;
+		input->processes[i].first_end += more;
+	}
+	return true;
 }

@@ -19,7 +19,6 @@
 
 #define MAX_TEXTS    262144u /* that are told once for a track; others stand in each event */
 #define TEXT_BYTES   (32u << 20)
-#define MAX_TRACKS   (1u << 20)
 #define COUNTER_HEAD 16 /* in front of a counter's name: longer than a thread's key */
 
 /* ---- taking events ---- */
@@ -40,7 +39,7 @@ static int perfetto_open(struct xm_sink *sink, int fd, bool compress)
 		return -ENOMEM;
 	for (int kind = 0; kind < XM_TEXT_KINDS; kind++)
 		xf_map_init(&p->texts[kind], MAX_TEXTS, TEXT_BYTES);
-	xf_map_init(&p->track_map, MAX_TRACKS, UINT32_MAX);
+	xf_map_init(&p->track_map, XM_MAX_TRACKS, UINT32_MAX);
 	return 0;
 }
 

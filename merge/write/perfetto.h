@@ -10,7 +10,8 @@
 #include "sink.h"
 #include "sort.h"
 
-#define XM_MAX_KEYS 255
+#define XM_MAX_KEYS   255
+#define XM_MAX_TRACKS (1u << 20)
 
 enum { XM_NAMES, XM_CATEGORIES, XM_KEYS, XM_TEXT_KINDS };
 enum xm_kind { XM_SLICE, XM_INSTANT, XM_COUNTER, XM_FLOW };

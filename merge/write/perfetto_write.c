@@ -6,6 +6,8 @@
 #include "perfetto_fields.h"
 
 #define OWN_PID 0x40000000 /* for pids that are no int32_t */
+/* in the place of tids that are none, or that might be one of these */
+#define TID_OF_TRACK(index) (INT32_MAX - (int64_t)(index))
 
 static void put_packet(struct xm_perfetto *p, const struct xf_proto *packet)
 {
@@ -163,7 +165,9 @@ static void put_track(struct xm_perfetto *p, const struct xm_merge *merge, uint3
 		inner = xf_proto_begin(o, TRACK_THREAD);
 		xf_proto_uint(o, THREAD_PID, pid_of(merge, t->pid));
 		xf_proto_uint(o, THREAD_TID,
-			      t->tid <= INT32_MAX ? (uint64_t)t->tid : OWN_PID + (uint64_t)index);
+			      t->tid >= 0 && t->tid < TID_OF_TRACK(XM_MAX_TRACKS)
+				      ? (uint64_t)t->tid
+				      : (uint64_t)TID_OF_TRACK(index));
 		if (t->sort_index >= 0 && t->sort_index <= INT32_MAX)
 			xf_proto_uint(o, THREAD_SORT_INDEX, (uint64_t)t->sort_index);
 		if (t->name.data)

@@ -132,7 +132,7 @@ def _gather(results, named, place):
         if error:
             raise error if isinstance(error, (NoTables, Failed)) else Failed(f"{printable(path)}: {error}")
         answer, huge, said, missing = result
-        for line in said:
+        for line in said or ([f"{path}: not all of it could be read"] if missing else []):
             _say(line)
         status |= missing
         if place:

@@ -13,6 +13,7 @@ import os
 
 from .check import check_trace
 from .cli import microseconds
+from .halves import Halves
 from .running import loading, written
 from .trace import TraceError, events_of, open_trace
 
@@ -52,27 +53,40 @@ def check(path):
 def statistics(path):
     """What the rank did, how often and how long: a dict for JSON."""
     totals = {}
-    events = 0
+    halves = Halves()
+    events = last = 0
     with open_trace(path) as trace:
         for event in events_of(trace):
             events += 1
-            if event.get("ph") != "X" or type(event.get("dur")) is not int:
+            phase = event.get("ph")
+            if phase == "B" or phase == "E":
+                event = halves.take(event)
+            elif phase != "X":
                 continue
-            key = str(event.get("cat", "")), str(event.get("name", ""))
-            ns = event["dur"]
-            total = totals.get(key)
-            if total is None:
-                totals[key] = [1, ns, ns, ns]
-                continue
-            total[0] += 1
-            total[1] += ns
-            total[2] = min(total[2], ns)
-            total[3] = max(total[3], ns)
+            if event and type(event.get("dur")) is int:
+                _add(totals, event)
+                if type(event.get("ts")) is int:
+                    last = max(last, event["ts"] + event["dur"])
+        for event in halves.rest(last):
+            _add(totals, event)
         about = _about(trace)
     rows = sorted(totals.items(), key=lambda row: (-row[1][1], row[0]))
     keys = ("count", "total_ns", "min_ns", "max_ns")
     named = [{"cat": key[0], "name": key[1], **dict(zip(keys, row))} for key, row in rows]
     return {**about, "file": path, "events": events, "totals": named}
+
+
+def _add(totals, event):
+    key = str(event.get("cat", "")), str(event.get("name", ""))
+    ns = event["dur"]
+    total = totals.get(key)
+    if total is None:
+        totals[key] = [1, ns, ns, ns]
+        return
+    total[0] += 1
+    total[1] += ns
+    total[2] = min(total[2], ns)
+    total[3] = max(total[3], ns)
 
 
 def mpi_calls(path):

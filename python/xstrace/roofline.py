@@ -2,7 +2,7 @@
 
 A kernel's point has the arithmetic intensity (FLOP/byte) as x and its rate (GFLOP/s) as y, once for each level of memory:
 
-    FLOP = sum over its executions of FP64 * 32 + FP32 * 32 + FP16 * 64 + (FP16_XMX + BF16_XMX) * 512
+    FLOP = sum over its executions of FP64 * 32, FP32 * 32, FP16 * 64 or (FP16_XMX + BF16_XMX) * 512: of its precision alone
     bytes of a level = what was read + what was written there
     roof of a level at x = min(peak of the kernel's precision, x * bandwidth of the level)
 

@@ -37,6 +37,7 @@ NO_MEMORY = (
     "without setting an exception",
 )
 PATIENCE_S = 2  # for what is put away; a further signal then ends all
+AGAIN_S = 0.005
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _loading = []  # a list for each library that is being loaded: the signals that wait until it is there
 
@@ -189,6 +190,8 @@ def ended_by_signals():
             _die(number)
         if not ended:
             ended.extend((number, time.monotonic()))
+            signal.signal(signal.SIGALRM, end_again)
+            signal.setitimer(signal.ITIMER_REAL, AGAIN_S, AGAIN_S)
             if not _loading:
                 raise Ended(number)
             _loading[-1].append(number)
@@ -196,7 +199,17 @@ def ended_by_signals():
         if time.monotonic() - ended[1] > PATIENCE_S:
             os._exit(128 + number)
 
+    def end_again(_, __):
+        """Where the exception was lost: what Python calls around a fork, or when it frees something, raises none."""
+        raised = sys.exc_info()[1]
+        while raised and not isinstance(raised, Ended):
+            raised = raised.__context__
+        if not (raised or is_over or _loading) and os.getpid() == owner:
+            raise Ended(ended[0])
+
     before = {number: signal.getsignal(number) for number in ENDING if signal.getsignal(number) is not signal.SIG_IGN}
+    lost = sys.unraisablehook
+    sys.unraisablehook = lambda what: None if isinstance(what.exc_value, Ended) else lost(what)
     try:
         for number in before:
             signal.signal(number, end)
@@ -207,6 +220,7 @@ def ended_by_signals():
         is_over = True
         if ended:  # also where a library has made another exception, or none, of ours
             _die(ended[0])
+        sys.unraisablehook = lost
         for number, handler in before.items():
             signal.signal(number, handler)
 
@@ -290,10 +304,10 @@ def _there(path):
 
 
 def _mode_of(old):
-    """Of the file that takes the place of `old`, as os.stat() has it. What others made says nothing about ours."""
+    """Of the file that takes the place of `old`, as os.stat() has it. What others made gives no right, and takes some away."""
     if old and old.st_uid == os.geteuid():
         return stat.S_IMODE(old.st_mode) & 0o777
-    return 0o666 & ~_umask()
+    return 0o666 & ~_umask() & (old.st_mode if old else 0o777)
 
 
 def _left(unfinished):

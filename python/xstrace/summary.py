@@ -20,6 +20,7 @@ from . import many
 from .cli import Parser, clip, clip_middle, clip_path, columns, printable, put, said, say_unusable
 from .convert import find_traces
 from .energy import Energy, as_csv, as_json, as_text
+from .halves import Halves
 from .intervals import Intervals
 from .kinds import is_call
 from .overhead import OWN_ARGS, NetTimes, kind_of_task, overhead_of
@@ -64,6 +65,7 @@ def _read(path, zstd_window, width, net):
         summary = Summary(trace, width, net)
         for event in events_of(trace):
             summary.feed(event)
+        summary.finish()
         summary.subtract()
     return summary
 
@@ -89,6 +91,7 @@ class Summary:
         self.tasks = collections.defaultdict(Total)
         self.kernels = collections.defaultdict(Total)
         self.copies = collections.defaultdict(Total)
+        self._halves = Halves()
         self._busy = {}  # pid of a device -> (starts, ends)
         self._names = {}  # pid -> process_name
         self._labels = {}  # pid -> process_labels
@@ -116,6 +119,8 @@ class Summary:
             if type(duration) is int and 0 <= duration < FOREVER_NS:
                 end += duration
                 self._slice(event, start, end)
+        elif (phase == "B" or phase == "E") and (whole := self._halves.take(event)):
+            self._slice(whole, whole["ts"], end)
         if self._first is None:
             self._first = start
             self._last = end
@@ -123,6 +128,11 @@ class Summary:
             self._first = start
         if end > self._last:
             self._last = end
+
+    def finish(self):
+        """When all events have been fed: slices that have no end are as long as the trace goes."""
+        for whole in self._halves.rest(self._last or 0):
+            self._slice(whole, whole["ts"], whole["ts"] + whole["dur"])
 
     def _slice(self, event, start, end):
         name = event.get("name")
@@ -141,8 +151,10 @@ class Summary:
                 self._busy[pid][1].append(end)
         elif category in KINETO_TASKS or category == SAMPLE:
             total = self.tasks[name]
-        elif category is None or category in KINETO_CALLS:
+        elif category in KINETO_CALLS:
             total = self.calls[name]
+        elif category is None:
+            total = (self.calls if is_call(name) else self.tasks)[name]
         else:
             return
         total.count += 1

@@ -257,6 +257,41 @@ static void spoilt_kept(void)
 	close_all();
 }
 
+/* --recover of a flight recorder goes back from the head: not if that cannot be one. */
+static void no_way_back(void)
+{
+	static const struct xs_options options = { .chrome_itt = true,
+						   .ring_size = XS_RING_MIN,
+						   .flight = 1000000000 };
+	static const uint64_t heads[] = { UINT64_MAX,	   UINT64_MAX - 15, 0xfffffffffffe0000,
+					  1ull << 63,	   0x12bd76613d50,  0x12bd76613d52,
+					  2 * XS_RING_MIN, XS_RING_MIN + 16 };
+
+	for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
+		struct xs_ring *ring;
+		struct xs_process *process;
+		struct xs_event *data;
+
+		open_all(&options, 1);
+		ring = rundir_ring(file, 0);
+		put_thread(&dir, ring, 77, "t");
+		data = (void *)((unsigned char *)ring + XS_RING_HEADER);
+		for (uint32_t at = 0; at < XS_RING_MIN / sizeof(*data); at++)
+			data[at] = (struct xs_event){
+				.tick = tick(), .kind = XS_END, .words = 2, .name = domain
+			};
+		atomic_store(&ring->head, heads[i]);
+		dir.run.recovering = true;
+		process = adopt();
+		xs_process_find_tracks(process);
+		xs_process_read(process, true);
+		CHECK(process->corrupt, "head %" PRIx64, heads[i]);
+		finish(process);
+		rundir_clear(&dir);
+		close_all();
+	}
+}
+
 int main(int argc, char **argv)
 {
 	(void)argc;
@@ -267,5 +302,6 @@ int main(int argc, char **argv)
 	tap_run("rings in several files", segments);
 	tap_run("hostile headers", hostile_headers);
 	tap_run("what was kept is spoilt", spoilt_kept);
+	tap_run("a head from which there is no way back", no_way_back);
 	return tap_done();
 }

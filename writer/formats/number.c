@@ -45,7 +45,7 @@ bool xf_number(struct xf_text value, double *ret)
 }
 
 /*
- * The digits of a number and where its point is; of more than 18 digits the rest only says whether
+ * The digits of a number and where its point is; of more than 19 digits the rest only says whether
  * it is 0.
  */
 static bool decimal(struct xf_text value, uint64_t *ret_digits, int *ret_exponent, bool *ret_more)
@@ -64,7 +64,7 @@ static bool decimal(struct xf_text value, uint64_t *ret_digits, int *ret_exponen
 			continue;
 		}
 		any = true;
-		if (count < 18) {
+		if (count < 19) {
 			digits = digits * 10 + (uint64_t)(*p - '0');
 			count += digits != 0;
 			exponent -= behind_point;
@@ -95,7 +95,7 @@ static inline bool three_decimals(struct xf_text value, uint64_t *ret)
 	const char *p = value.p, *point;
 	unsigned n;
 
-	if (value.n < 5 || value.n > 19 || p[value.n - 4] != '.')
+	if (value.n < 5 || value.n > 20 || p[value.n - 4] != '.')
 		return false;
 	point = p + value.n - 4;
 	*ret = 0;
