@@ -13,7 +13,7 @@ import time
 import pytest
 
 import ranks
-from conftest import ROOT, XSTRACE, Trace, check_trace, mounted, open_trace, root_only
+from conftest import ROOT, XSTRACE, Trace, check_trace, mounted, root_only
 from merging import MERGE, arrows, merge, merged, talk
 from ranks import BASE, MPI, MPIEXEC, START, Clock, Job, Ranks, mpi_app, needs_mpi  # noqa: F401
 
@@ -531,17 +531,6 @@ def test_times_of_nineteen_digits(tmp_path):
     (tmp_path / "in.json").write_text('{"traceEvents":[%s]}' % slices)
     trace = merged(["in.json"], tmp_path)
     assert [(s.start % 10**9, s.end - s.start) for s in trace.slices] == [(718166417, 10001), (718176418, 9)]
-
-
-def test_odd_thread_numbers_stay_apart_in_perfettos_format(tmp_path):
-    tids = 2147483654, 1073741824, 1073741825, 2147483647, 2147483646, 5
-    events = [{"ph": "X", "pid": 1, "tid": tid, "ts": at, "dur": 10, "cat": "cpu_op", "name": str(tid)} for at, tid in enumerate(tids)]
-    (tmp_path / "in.json").write_text(json.dumps({"traceEvents": events}))
-    merge("-o", "all.pftrace", "in.json", cwd=tmp_path)
-    with open_trace(tmp_path / "all.pftrace") as trace:
-        found = {event["name"]: event["tid"] for event in trace if event["ph"] == "X"}
-    assert set(found) == set(map(str, tids)) and len(set(found.values())) == len(tids)
-    assert {found[str(tid)] for tid in (1073741824, 1073741825, 5)} == {1073741824, 1073741825, 5}
 
 
 def test_nothing_is_overwritten(tmp_path):

@@ -19,6 +19,8 @@ from memory import run_for_peak, wide_frame
 from merging import MERGE, merge, merged, talk
 from ranks import Job
 
+from xstrace.trace import open_trace
+
 MERGETRACE = ROOT / "scripts/mergetrace.py"
 SLICE = '{"ph":"X","pid":1,"tid":1,"ts":%d.000,"dur":1.000,"name":"%s"}'
 
@@ -476,6 +478,30 @@ def test_counters_and_tracks_keep_their_names(tmp_path):
         wanted = [(name + (key != "value") * f" {key}", value) for name, key, value in before.sql(asked).fetchall()]
         assert sorted(wanted) == sorted((name, value) for name, _, value in after.sql(asked).fetchall()) and len(wanted) == 4 * len(odd)
         assert {name for (name,) in after.sql("select name from threads").fetchall()} >= {"stream \u00e9", 'a "b"', "x\0y"}
+
+
+@pytest.mark.parametrize(
+    "threads",
+    [
+        [(1, 2147483654), (1, 1073741824), (1, 1073741825)],
+        [(1, 2147483654), (1, 2147483655), (1, 1073741824), (1, 1073741825)],
+        [(2147483654, 2147483654), (2147483654, 1073741825), (1073741824, 5), (1073741824, 1073741824)],
+        [(1, '"a"'), (1, 1342177280), (1, '"b"'), (1, 1342177281), (1, -3)],
+    ],
+)
+@pytest.mark.parametrize("output", ["all.json", "all.pftrace"])
+def test_threads_stay_apart_whatever_their_numbers(tmp_path, threads, output):
+    """Those that the output has no number for get others: not ones that a thread or process met later has."""
+    events = [
+        {"ph": "X", "name": f"n{n}", "cat": "cpu_op", "pid": pid, "tid": tid, "ts": 1 + 5 * n, "dur": 10} for n, (pid, tid) in enumerate(threads)
+    ]
+    (tmp_path / "in.json").write_text(json.dumps(events))
+    merge("-o", output, "in.json", cwd=tmp_path)
+    assert check_trace(tmp_path / output, strict=True) == []
+    with open_trace(tmp_path / output) as trace:
+        found = {event["name"]: (event["pid"], event["tid"]) for event in trace if event["ph"] == "X"}
+    assert len(found) == len(set(found.values())) == len(threads)
+    assert len({pid for pid, _ in found.values()}) == len({pid for pid, _ in threads})
 
 
 # ---- mergetrace.py ----

@@ -72,7 +72,7 @@ static int add(struct xm_merge *merge, const char *path, const struct stat *st)
 	input->first = INT64_MAX;
 	input->last = INT64_MIN;
 	xf_map_init(&input->pids, XM_PROCESSES, 16u << 20);
-	xf_map_init(&input->tids, 1u << 20, 64u << 20);
+	xf_map_init(&input->tids, XM_OWN_TIDS, 64u << 20);
 	input->file.fd = -1;
 	input->file.window_log = merge->window_log;
 	if (!input->path)

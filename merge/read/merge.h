@@ -26,7 +26,8 @@
  */
 #define XM_LATEST   ((int64_t)1 << 61)
 #define XM_OWN_TID  0x50000000
-#define XM_TID_TEXT 252u /* bytes of such a text; longer ones are none */
+#define XM_OWN_TIDS (1u << 20) /* so many from there on are none of an input's */
+#define XM_TID_TEXT 252u       /* bytes of such a text; longer ones are none */
 
 /* A process of an input, or a device, or what else has a pid there. */
 struct xm_process {
@@ -157,13 +158,16 @@ void xm_merge_free(struct xm_merge *merge);
 int64_t xm_tid_of_text(struct xm_input *input, const struct xm_process *process,
 		       const struct xf_event *event);
 /*
- * The tid of an event as a number: its own, or one from XM_OWN_TID on (input->tids has its text).
+ * The tid of an event as a number: its own, or one from XM_OWN_TID on (input->tids has its text),
+ * also where its own is one of those.
  * XM_NO_TIME: it has none.
  */
 static inline int64_t xm_tid(struct xm_input *input, const struct xm_process *process,
 			     const struct xf_event *event)
 {
-	return event->is_own ? event->own_tid : xm_tid_of_text(input, process, event);
+	return event->is_own && event->own_tid - XM_OWN_TID >= XM_OWN_TIDS
+		       ? event->own_tid
+		       : xm_tid_of_text(input, process, event);
 }
 
 bool xm_ends_with(const char *name, const char *suffix);

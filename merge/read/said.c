@@ -18,7 +18,8 @@ int64_t xm_tid_of_text(struct xm_input *input, const struct xm_process *process,
 	struct xf_text tid = event->tid;
 	int64_t number;
 
-	if (xf_integer(tid, &number) && number >= 0 && number < (int64_t)1 << 32)
+	if (xf_integer(tid, &number) && number >= 0 && number < (int64_t)1 << 32 &&
+	    (uint32_t)number - XM_OWN_TID >= XM_OWN_TIDS)
 		return number;
 	if (!tid.n || tid.n > sizeof(key) - sizeof(index))
 		return XM_NO_TIME;

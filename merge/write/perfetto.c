@@ -421,6 +421,7 @@ static int perfetto_close(struct xm_sink *sink, const struct xm_merge *merge,
 		if (!p->stamps[kind])
 			xm_perfetto_fail(p, -ENOMEM);
 	}
+	xm_perfetto_number(p, merge);
 	xm_perfetto_fail(p, xm_sort_start(p->sort));
 	if (!p->error)
 		xm_perfetto_write(p, merge);
@@ -441,6 +442,7 @@ static int perfetto_close(struct xm_sink *sink, const struct xm_merge *merge,
 	xf_map_free(&p->track_map);
 	xm_sort_free(p->sort);
 	free(p->tracks);
+	free(p->pids);
 	free(p->fields.data);
 	free(p->packet.data);
 	free(p);

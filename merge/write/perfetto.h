@@ -19,6 +19,7 @@ enum xm_kind { XM_SLICE, XM_INSTANT, XM_COUNTER, XM_FLOW };
 struct xm_track {
 	uint32_t pid;
 	int64_t tid; /* -1: the process's own */
+	uint32_t out_tid;
 	struct {
 		char *data; /* NULL: none */
 		size_t length;
@@ -54,6 +55,7 @@ struct xm_perfetto {
 	uint32_t *stamps[XM_TEXT_KINDS]; /* the track in which a text was told last, + 1 */
 	struct xm_track *tracks;
 	uint32_t track_room;
+	uint32_t *pids, pid_room; /* of the output, by the processes' order */
 	struct xf_proto fields, packet;
 	struct xm_shape shape;
 	struct xf_annotator annotator;
@@ -68,6 +70,9 @@ static inline void xm_perfetto_fail(struct xm_perfetto *p, int error)
 	if (!p->error && error < 0)
 		p->error = error;
 }
+
+/* Once all events are there: the numbers that processes and threads have in the output. */
+void xm_perfetto_number(struct xm_perfetto *p, const struct xm_merge *merge);
 
 /* Everything, once xm_sort_start() has been called. */
 void xm_perfetto_write(struct xm_perfetto *p, const struct xm_merge *merge);

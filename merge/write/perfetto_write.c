@@ -6,8 +6,6 @@
 #include "perfetto_fields.h"
 
 #define OWN_PID 0x40000000 /* for pids that are no int32_t */
-/* in the place of tids that are none, or that might be one of these */
-#define TID_OF_TRACK(index) (INT32_MAX - (int64_t)(index))
 
 static void put_packet(struct xm_perfetto *p, const struct xf_proto *packet)
 {
@@ -34,18 +32,63 @@ static void put_packet(struct xm_perfetto *p, const struct xf_proto *packet)
 	}
 }
 
-static uint32_t pid_of(const struct xm_merge *merge, uint32_t out_pid)
+/* The first from `number` on that no other has there: of a process's threads, or (0) of processes.
+ */
+static uint32_t take_number(struct xf_map *taken, uint32_t whose, uint32_t number)
+{
+	uint32_t key[2] = { whose, number };
+
+	for (; xf_map_find(taken, key, sizeof(key)) != XF_NONE; key[1]++)
+		;
+	(void)xf_map_add(taken, key, sizeof(key));
+	return key[1];
+}
+
+/*
+ * Pids and tids are int32_t there: those that are none get others, which nothing has that the
+ * output holds; so the ones that fit come first.
+ */
+void xm_perfetto_number(struct xm_perfetto *p, const struct xm_merge *merge)
+{
+	struct xf_map taken;
+
+	xf_map_init(&taken, UINT32_MAX - 1, UINT32_MAX);
+	for (int own = 0; own < 2; own++) {
+		const struct xm_process *process;
+		const struct xm_input *input;
+		uint32_t place = 0, part = 0;
+
+		while (xm_next_process(merge, &place, &part, &input, &process)) {
+			if ((process->out_pid > INT32_MAX) != own)
+				continue;
+			if (!xf_room_for(&p->pids, &p->pid_room, process->order, sizeof(*p->pids)))
+				xm_perfetto_fail(p, -ENOMEM);
+			else
+				p->pids[process->order] = take_number(&taken, 0,
+								      own ? OWN_PID + process->order
+									  : process->out_pid);
+		}
+		for (uint32_t i = 0; i < p->track_map.count; i++) {
+			struct xm_track *t = &p->tracks[i];
+
+			if (t->tid >= 0 && !t->is_counter && (t->tid > INT32_MAX) == own)
+				t->out_tid = take_number(&taken, t->pid,
+							 own ? OWN_PID + i : (uint32_t)t->tid);
+		}
+	}
+	xf_map_free(&taken);
+}
+
+static uint32_t order_of(const struct xm_merge *merge, uint32_t out_pid)
 {
 	const struct xm_process *process;
 	const struct xm_input *input;
 	uint32_t place = 0, part = 0;
 
-	if (out_pid <= INT32_MAX)
-		return out_pid;
 	while (xm_next_process(merge, &place, &part, &input, &process))
 		if (process->out_pid == out_pid)
-			return OWN_PID + process->order;
-	return OWN_PID;
+			return process->order;
+	return 0;
 }
 
 /* Sequence 1 tells of all tracks and of the time of day. */
@@ -93,7 +136,7 @@ static void put_processes(struct xm_perfetto *p, const struct xm_merge *merge)
 		track = xf_proto_begin(o, PACKET_TRACK_DESCRIPTOR);
 		xf_proto_uint(o, TRACK_UUID, process_uuid(p, process->order));
 		inner = xf_proto_begin(o, TRACK_PROCESS);
-		xf_proto_uint(o, PROCESS_PID, pid_of(merge, process->out_pid));
+		xf_proto_uint(o, PROCESS_PID, p->pids[process->order]);
 		xf_proto_uint(o, PROCESS_SORT_INDEX, process->order);
 		xf_proto_bytes(o, PROCESS_NAME, p->text,
 			       xf_unescape((struct xf_text){ name, n }, p->text, sizeof(p->text)));
@@ -104,18 +147,6 @@ static void put_processes(struct xm_perfetto *p, const struct xm_merge *merge)
 		xf_proto_end(o, track);
 		put_packet(p, o);
 	}
-}
-
-static uint32_t order_of(const struct xm_merge *merge, uint32_t out_pid)
-{
-	const struct xm_process *process;
-	const struct xm_input *input;
-	uint32_t place = 0, part = 0;
-
-	while (xm_next_process(merge, &place, &part, &input, &process))
-		if (process->out_pid == out_pid)
-			return process->order;
-	return 0;
 }
 
 /* Track `index`, and that it has a sequence of its own; its times begin at `start`. */
@@ -163,11 +194,8 @@ static void put_track(struct xm_perfetto *p, const struct xm_merge *merge, uint3
 		xf_proto_end(o, xf_proto_begin(o, TRACK_COUNTER));
 	} else {
 		inner = xf_proto_begin(o, TRACK_THREAD);
-		xf_proto_uint(o, THREAD_PID, pid_of(merge, t->pid));
-		xf_proto_uint(o, THREAD_TID,
-			      t->tid >= 0 && t->tid < TID_OF_TRACK(XM_MAX_TRACKS)
-				      ? (uint64_t)t->tid
-				      : (uint64_t)TID_OF_TRACK(index));
+		xf_proto_uint(o, THREAD_PID, p->pids[order_of(merge, t->pid)]);
+		xf_proto_uint(o, THREAD_TID, t->out_tid);
 		if (t->sort_index >= 0 && t->sort_index <= INT32_MAX)
 			xf_proto_uint(o, THREAD_SORT_INDEX, (uint64_t)t->sort_index);
 		if (t->name.data)
