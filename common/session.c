@@ -112,7 +112,7 @@ bool xs_shm_each(int directory, void (*each)(void *user, const char *name), void
 		for (long at = 0; at < n; at += ((const struct entry *)(list + at))->size)
 			each(user, ((const struct entry *)(list + at))->name);
 	}
-	return n == 0;
+	return n == 0 || errno == ENOENT; /* it was removed: there is nothing in it */
 }
 
 static void remove_one(void *user, const char *name)

@@ -140,10 +140,11 @@ static uint32_t add(struct xs_strings *strings, const struct wanted *wanted)
 	} while (!atomic_compare_exchange_weak_explicit(&strings->used, &id, id + units,
 							memory_order_relaxed,
 							memory_order_relaxed));
-	string->hash = wanted->hash;
 	string->length = wanted->length;
 	string->scope = wanted->scope;
 	copy(string->text, wanted);
+	/* last, and never 0: who asks for the id too early must not take what is there for it */
+	__atomic_store_n(&string->hash, wanted->hash, __ATOMIC_RELEASE);
 	return id;
 }
 
@@ -266,6 +267,8 @@ const struct xs_string *xs_string(const struct xs_strings *strings, uint64_t siz
 	}
 	if (offset < sizeof(*strings) || offset + sizeof(*string) > size)
 		return NULL;
+	if (!__atomic_load_n(&string->hash, __ATOMIC_ACQUIRE))
+		return NULL; /* nobody has got this id yet */
 	*ret_length = *(const volatile uint32_t *)&string->length;
 	if (*ret_length > XS_STRING_MAX || offset + sizeof(*string) + *ret_length > size)
 		return NULL;

@@ -31,7 +31,8 @@ struct xs_strings {
 };
 
 struct xs_string {
-	uint32_t hash, length, scope, reserved;
+	uint32_t hash; /* stored last, never 0 */
+	uint32_t length, scope, reserved;
 	char text[];
 };
 

@@ -4,6 +4,7 @@ import os
 import random
 import re
 import resource
+import shutil
 import signal
 import struct
 import subprocess
@@ -290,6 +291,17 @@ def test_a_long_run_is_recovered(xstrace):
     recover(run)
     assert run.trace.count("tasks") == 5000
     assert run.trace.other["lost"] == 0 and "corrupt" not in run.trace.other
+
+
+def test_a_run_directory_that_is_removed(xstrace):
+    """As somebody does who tidies up /dev/shm: what processes have mapped is written, and nobody waits for the rest."""
+    run = xstrace.start(ITT, "itt_stress", [xstrace.home / "truth"])
+    wait_until(lambda: list(run.cwd.glob("*.json")))  # the drain process has met it
+    shutil.rmtree(run.dir)
+    time.sleep(0.2)
+    os.kill(run.child("itt_stress"), signal.SIGTERM)
+    run.finish(timeout=20)
+    assert run.status == -signal.SIGTERM and run.trace.count("tasks")
 
 
 def test_app_of_a_killed_drain_process_ends_as_ever(xstrace):
