@@ -198,16 +198,17 @@ static bool may_end_us(const struct sock_fprog *filter)
 	return xs_is_sealed() || (xs_filter_is_there(filter) && xs_filter_may_end_us(filter));
 }
 
-/* NULL: there is none, or the program has forbidden itself to write there. */
+/*
+ * NULL: there is none, or the program has forbidden itself to write there. In a sealed process
+ * nobody can be asked where it is by now.
+ */
 static char *place_to_empty(void)
 {
-	char *place = xs_environment_place(XS_ENV_RUN);
+	char *place = xs_is_sealed() ? NULL : xs_environment_place(XS_ENV_RUN);
 	long page = (long)place & -(long)XS_PAGE, own = (long)&place & -(long)XS_PAGE;
 
-	if (!place || xs_is_sealed()) /* nobody can be asked */
-		return place;
 	/* Linux 5.14 */
-	if (xs_sys(SYS_madvise, page, XS_PAGE, MADV_POPULATE_WRITE) < 0 &&
+	if (place && xs_sys(SYS_madvise, page, XS_PAGE, MADV_POPULATE_WRITE) < 0 &&
 	    !xs_sys(SYS_madvise, own, XS_PAGE, MADV_POPULATE_WRITE))
 		return NULL;
 	return place;
@@ -223,7 +224,7 @@ static struct entry enter(enum sandbox kind, const struct sock_fprog *filter)
 	}
 	entry.another = !xs_is_sealed() && is_another();
 	entry.may_end_us = filter && may_end_us(filter);
-	/* each time: the program may have moved its environment, and have something else there */
+	/* not as it was before: the program may have moved it, and have something else there */
 	if (!entry.another)
 		run_place = place_to_empty();
 	if (entry.another) {

@@ -380,7 +380,7 @@ struct xs_kept_file {
 	struct xs_kept_numbers numbers;
 };
 
-#define XS_SHM_VERSION	  30u
+#define XS_SHM_VERSION	  31u
 #define XS_PAGE		  4096u
 #define XS_KEPT_HEADER	  8192u	 /* of struct xs_kept_file */
 #define XS_PROCESS_FIRST  4096u	 /* of struct xs_process_file */
