@@ -298,7 +298,7 @@ def test_a_run_directory_that_is_removed(xstrace):
     run = xstrace.start(ITT, "itt_stress", [xstrace.home / "truth"])
     wait_until(lambda: list(run.cwd.glob("*.json")))  # the drain process has met it
     shutil.rmtree(run.dir)
-    time.sleep(0.2)
+    time.sleep(1.5)  # it looks for others in the meantime
     os.kill(run.child("itt_stress"), signal.SIGTERM)
     run.finish(timeout=20)
     assert run.status == -signal.SIGTERM and run.trace.count("tasks")

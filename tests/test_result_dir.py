@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import sys
 
 import pytest
 
@@ -142,20 +143,36 @@ def test_a_program_that_cannot_be_run_leaves_nothing(xstrace):
     assert list(run.cwd.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    "options, made", [("--result-dir R", "R/sh.*"), ("--output-dir-path R/deep", "R/deep"), ("-o R/deep/rep.txt", "R/deep")]
-)
-def test_no_link_is_followed_that_came_later(xstrace, options, made):
+@pytest.mark.parametrize("options", ["--output-dir-path R/deep", "-o R/deep/rep.txt"])
+def test_no_link_is_followed_that_came_later(xstrace, options):
     """Who may write on the way to the results would choose where this user, who may be root, makes files."""
-    secret = xstrace.home / "secret"
-    secret.mkdir()
+    (xstrace.home / "secret").mkdir()
     (xstrace.home / "R/deep").mkdir(parents=True)
-    script = f"{APPS}/cl_stacks; cd {xstrace.home}; for d in {made}; do mv $d moved; ln -s secret $d; done; {APPS}/cl_stacks"
+    script = f"{APPS}/cl_stacks; cd {xstrace.home}; mv R/deep moved; ln -s ../secret R/deep; {APPS}/cl_stacks"
     run = xstrace(f"{options} --chrome-call-logging -h", "sh", ["-c", script], cwd=xstrace.home)
-    assert run.status == 0
-    assert not list(secret.iterdir())
-    if "result" not in options:
-        assert "Not a directory" in "".join(run.said)
+    assert run.status == 0 and "Not a directory" in "".join(run.said)
+    assert not list((xstrace.home / "secret").iterdir())
+
+
+REPLACES = """
+import glob, os, time
+def f(): pass
+while not glob.glob("R/*/chrome_trace.json"):
+    f()
+    time.sleep(0.01)
+(found,) = {os.path.dirname(path) for path in glob.glob("R/*/chrome_trace.json")}
+os.rename(found, "moved")
+os.symlink("../secret", found)
+"""
+
+
+def test_no_link_is_followed_in_the_place_of_a_processs_directory(xstrace):
+    """Its report comes at its end."""
+    (xstrace.home / "secret").mkdir()
+    (xstrace.home / "R").mkdir()
+    run = xstrace("--result-dir R --python-stacks -h", sys.executable, ["-c", REPLACES], cwd=xstrace.home)
+    assert run.status == 0 and "Not a directory" in "".join(run.said)
+    assert not list((xstrace.home / "secret").iterdir())
 
 
 def test_links_that_were_there_are_followed(xstrace):
