@@ -19,16 +19,15 @@ extern void *__dso_handle __attribute__((visibility("hidden")));
  */
 static void leave_parents_ring(void)
 {
-	struct xs_ring *ring = xs_tls.producer.ring, before;
+	struct xs_ring *ring = xs_tls.producer.ring;
 	size_t size = XS_RING_HEADER + xs_tls.producer.mask + 1;
 
 	if (!ring || xs_own_ring())
 		return;
-	before = *ring;
+	/* what is there is not read: the program may have kept it from the child (MADV_DONTFORK) */
 	if (xs_sys(SYS_mmap, ring, size, PROT_READ | PROT_WRITE,
 		   MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != (long)ring)
 		return;
-	*ring = before;
 	/* there is room, and nobody who would make some */
 	atomic_store_explicit(&ring->tail, xs_tls.producer.head, memory_order_relaxed);
 }

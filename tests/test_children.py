@@ -366,6 +366,38 @@ def test_a_child_never_writes_into_its_parents_ring(xstrace, how):
         assert 2 * shown + lost == 2 * 100 * int(re.search(r"(\d+) children", run.out)[1])
 
 
+KEPT = r"""
+#include <ittnotify.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void)
+{
+	__itt_domain *domain = __itt_domain_create("d");
+	FILE *maps = fopen("/proc/self/maps", "r");
+	unsigned long from, to;
+	char line[8192], rights[5];
+	int status;
+	__itt_task_begin(domain, __itt_null, __itt_null, __itt_string_handle_create("n"));
+	__itt_task_end(domain);
+	while (fgets(line, sizeof(line), maps))
+		if (sscanf(line, "%lx-%lx %4s", &from, &to, rights) == 3 && rights[3] == 's')
+			madvise((void *)from, to - from, MADV_DONTFORK);
+	if (!fork()) _exit(5);
+	wait(&status);
+	printf("%d\n", status);
+	return 0;
+}
+"""
+
+
+def test_a_child_without_our_mappings_that_does_not_trace(xstrace):
+    run = xstrace(ITT, compile_c(xstrace.home / "kept", KEPT))
+    assert (run.status, run.out) == (0, "1280\n")
+
+
 def test_no_descriptor_left(xstrace):
     """With more threads than the first file has rings: what cannot be recorded is counted."""
     app = compile_c(xstrace.home / "keys", THREADS_AND_KEYS)

@@ -296,7 +296,7 @@ int main(void)
     other = run.trace.other
     found = run.trace.count("tasks", "handler::signal")
     made = int(re.search(r"atmost: (\d+)", run.out)[1])
-    assert other["lost"] == 2 * (made - found) and found > made // 8  # a busy machine lets the timer always come at the same place
+    assert other["lost"] == 2 * (made - found) and found > made // 2
     assert "unmatched_ends" not in other and not [s for s in run.trace.tasks if s.unfinished]
 
 
