@@ -182,6 +182,20 @@ def test_a_process_of_a_namespace_without_proc(xstrace):
 
 
 @root_only
+def test_the_same_pid_in_another_namespace(xstrace):
+    """That is not the application, which has ended with another status."""
+    within = f"echo $(($1 - 1)) >/proc/sys/kernel/ns_last_pid && {APPS}/itt_steps tasks a 5 wait; :"
+    script = 'exec 3<&0; unshare -pf sh -c "$1" sh $$ <&3 & echo $$; exit 3'
+    run = xstrace.start(ITT, "sh", ["-c", script, "sh", within], stdin=subprocess.PIPE)
+    (path,) = wait_until(lambda: list(xstrace.cwd.glob("itt_steps.*")))
+    run.wait()
+    run.process.stdin.close()
+    trace = run.collect().trace
+    assert (run.status, path.name.split(".")[1]) == (3, run.out.splitlines()[0])
+    assert trace.count("tasks") == 5 and trace.other.get("status") in (None, 0)
+
+
+@root_only
 def test_proc_of_another_namespace(xstrace):
     """There, others have our numbers: whether the application runs cannot be seen, and nobody waits for a stranger."""
     for words in (["-pf"], ["-m", "sh", "-c", 'mount -t tmpfs none /proc; exec "$@"', "sh"]):

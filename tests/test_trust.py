@@ -184,11 +184,19 @@ def test_what_a_traced_process_has_mapped(xstrace):
 # ---- xstrace --recover ----
 
 
-def killed_run(xstrace, options=ITT):
-    """A run whose drain process was killed when its trace had begun; its trace."""
-    run = xstrace.start(options, "itt_steps", ["tasks", "a", "2000", "wait", "tasks", "b", "3"], stdin=subprocess.PIPE)
+STEPS = ("tasks", "a", "2000", "wait", "tasks", "b", "3")
+
+
+def killed_run(xstrace, options=ITT, app="itt_steps", args=STEPS, traces=1):
+    """A run whose drain process was killed when its traces had begun; one of its traces."""
+
+    def begun():
+        paths = [p for p in (*xstrace.home.rglob("itt_steps.*.json*"), *xstrace.home.rglob("chrome_trace*")) if p.stat().st_size > 1000]
+        return paths if len(paths) == traces else None
+
+    run = xstrace.start(options, app, args, stdin=subprocess.PIPE)
     run.wait_for_output()
-    (path,) = wait_until(lambda: [p for p in run.cwd.glob("itt_steps.*") if p.stat().st_size > 1000])
+    path = wait_until(begun)[0]
     time.sleep(0.1)
     os.kill(run.drain, signal.SIGKILL)
     wait_until(lambda: "xstrace-drain" not in run.children())
@@ -274,6 +282,43 @@ def test_recover_writes_into_nothing_but_its_own_trace(xstrace, spoil, compress)
         trace.write_bytes(content)
     else:
         os.rename(aside, trace)
+    check_recovered(run)
+
+
+def kept_of(run, pid):
+    (kept,) = Path(run.dir).glob(f"d{pid}.*")
+    return kept
+
+
+@pytest.mark.parametrize("place", ["../elsewhere", "a/b", "..", "."])
+def test_recover_makes_results_nowhere_but_in_their_directory(xstrace, place):
+    """Whatever is kept there: a process of the same user may have written it."""
+    run, trace = killed_run(xstrace, f"{ITT} --result-dir {xstrace.home}/results")
+    elsewhere = Path(f"{xstrace.home}/results/{place}")
+    elsewhere.mkdir(parents=True, exist_ok=True)
+    before = set(elsewhere.iterdir())
+    with kept_of(run, trace.parent.name.split(".")[1]).open("r+b") as file:
+        file.seek(32)  # struct xs_kept_file: the trace's path
+        file.write(os.fsencode(elsewhere / "chrome_trace.json") + b"\0")
+    assert control("--recover", run.dir).returncode == 0 and not run.dir
+    assert place == "." or set(elsewhere.iterdir()) == before
+    (made,) = {p.parent for p in xstrace.home.rglob("chrome_trace.json")} - {trace.parent}
+    assert made.parent == xstrace.home / "results"
+    run.trace_files = []
+
+
+def test_recover_writes_no_trace_for_two(xstrace):
+    """Each would write over what the other has written."""
+    step = f"{APPS}/itt_steps tasks a 2000 wait tasks b 3"
+    run, trace = killed_run(xstrace, app="sh", args=["-c", f"exec 3<&0; {step} <&3 & {step}; wait"], traces=2)
+    first, second = run.cwd.glob("itt_steps.*")
+    kept = kept_of(run, second.name.split(".")[1])
+    before = kept.read_bytes()
+    with kept.open("r+b") as file:  # the first two pages say which file it is
+        file.write(kept_of(run, first.name.split(".")[1]).read_bytes()[:8192])
+    line = refusal("--recover", run.dir)
+    assert first.name in line and "another process's" in line
+    kept.write_bytes(before)
     check_recovered(run)
 
 

@@ -402,7 +402,7 @@ struct xs_process *xs_process_adopt(struct xs_run *run, const char *name)
 	process->kept = process->first.kept;
 	if (!process->kept)
 		return give_up(process, ENOMEM);
-	if (process->pid == run->control->app_pid && !run->saw_application) {
+	if (xs_process_is(process, run->control->app_pid) && !run->saw_application) {
 		process->launch_ns = run->control->launch_ns;
 		run->saw_application = true;
 	}

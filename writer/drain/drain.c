@@ -66,7 +66,7 @@ static void stop(struct xs_loop *loop)
 	 */
 	for (int turn = 0; turn < 3; turn++)
 		for (struct xs_process **link = &loop->processes; *link;) {
-			if ((turn < 1 && (*link)->pid == loop->run.app_pid) ||
+			if ((turn < 1 && xs_process_is(*link, loop->run.app_pid)) ||
 			    (turn < 2 && xs_loop_is_last(loop, *link)))
 				link = &(*link)->next;
 			else
@@ -113,7 +113,7 @@ static void tell_app_finished(struct xs_loop *loop)
 	if (loop->app_finished || loop->kmd || !loop->app_ended)
 		return;
 	for (const struct xs_process *p = loop->processes; p; p = p->next)
-		if (p->pid == loop->run.app_pid)
+		if (xs_process_is(p, loop->run.app_pid))
 			return;
 	loop->app_finished = true;
 	xs_channel_say(loop->run.channel, XS_WORD_APP_FINISHED, 0);

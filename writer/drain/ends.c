@@ -36,7 +36,7 @@ static void retire(struct xs_loop *loop, struct xs_process *process, enum xs_end
 /* As wait() tells it: the launcher of the application, Linux of descendants. False: nobody does. */
 static bool told_status(const struct xs_loop *loop, const struct xs_process *process, int *ret)
 {
-	if (process->pid == loop->run.app_pid && loop->app_ended) {
+	if (xs_process_is(process, loop->run.app_pid) && loop->app_ended) {
 		*ret = loop->app_status;
 		return true;
 	}
@@ -96,8 +96,8 @@ void xs_loop_finish(struct xs_loop *loop, struct xs_process **link, enum xs_end 
 
 bool xs_loop_is_last(const struct xs_loop *loop, const struct xs_process *process)
 {
-	return process->pid == loop->run.control->metrics_pid ||
-	       process->pid == loop->run.control->processors_pid;
+	return xs_process_is(process, loop->run.control->metrics_pid) ||
+	       xs_process_is(process, loop->run.control->processors_pid);
 }
 
 /* What others of the run record is joined with what it has: it waits for them. */
@@ -148,7 +148,7 @@ bool xs_loop_finish_ended(struct xs_loop *loop)
 		} else if (may_have_an_image(loop, process)) {
 			waiting = true;
 			link = &process->next;
-		} else if (!exec && process->pid == loop->run.app_pid && !loop->app_ended &&
+		} else if (!exec && xs_process_is(process, loop->run.app_pid) && !loop->app_ended &&
 			   !loop->launcher_gone && !loop->run.hosted_start) {
 			waiting = true;
 			link = &process->next;

@@ -185,7 +185,7 @@ static void meet(struct look *look, const struct found *found)
 	loop->processes = process;
 	if (!loop->run.app_pid)
 		xs_loop_hear(loop); /* it was said before the program began */
-	loop->app_seen |= process->pid == loop->run.app_pid;
+	loop->app_seen |= xs_process_is(process, loop->run.app_pid);
 }
 
 static uint32_t most_newcomers(const struct xs_run *run)

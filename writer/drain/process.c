@@ -289,7 +289,7 @@ void xs_process_finish(struct xs_process *process, enum xs_end end, int status)
 	 */
 	if (!shown && !process->open_commands && !process->untimed &&
 	    (run->options->verbose ||
-	     (process->pid == run->app_pid && end != XS_END_EXEC && !run->wrote_something)))
+	     (xs_process_is(process, run->app_pid) && end != XS_END_EXEC && !run->wrote_something)))
 		xs_tell("[INFO] No event of interest is logged for process %d (%s)\n", process->pid,
 			process->comm);
 	remove_files(process);

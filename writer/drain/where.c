@@ -150,21 +150,13 @@ static bool follow(struct xs_where *where, bool late)
 
 /* ---- who asks ---- */
 
-static bool is_sampler(const struct xs_run *run, const struct xs_process *process)
-{
-	const struct xs_control *control = run->control;
-
-	return process->pid == control->sampler_pid || process->pid == control->metrics_pid ||
-	       process->pid == control->processors_pid;
-}
-
 /* Of all rings; it changes when something is recorded, or a process comes or goes. */
 static uint64_t heads(const struct xs_loop *loop)
 {
 	uint64_t sum = 0;
 
 	for (const struct xs_process *p = loop->processes; p; p = p->next)
-		for (uint32_t i = 0; i < p->track_count && !is_sampler(&loop->run, p); i++)
+		for (uint32_t i = 0; i < p->track_count && !xs_process_samples(p); i++)
 			sum += p->serial + 1 +
 			       atomic_load_explicit(&p->tracks[i]->ring->head,
 						    memory_order_relaxed);
@@ -244,8 +236,7 @@ static void begin(struct xs_loop *loop, uint32_t reasons)
 	(void)xs_loop_read(loop); /* what comes before it in the trace */
 	for (const struct xs_process *p = loop->processes; p && where->count < PROCESSES;
 	     p = p->next)
-		if (p->watched > 0 && !is_sampler(&loop->run, p) && !p->exec &&
-		    !xs_process_ended(p))
+		if (p->watched > 0 && !xs_process_samples(p) && !p->exec && !xs_process_ended(p))
 			where->looks[where->count++] = (struct look){ .serial = p->serial,
 								      .watched = p->watched,
 								      .fd = -1 };

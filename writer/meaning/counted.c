@@ -39,7 +39,7 @@ void xs_counted_read(struct xs_track *track, const struct xs_cpu_record *record,
 	if (record->event.flags & XS_CPU_FLAG_ALL) {
 		looked.ns = xs_process_ns(process, record->event.tick);
 		looked.counted = counted;
-		if (process->pid == process->run->control->processors_pid)
+		if (xs_process_is(process, process->run->control->processors_pid))
 			XS_TELL_SINKS(process, looked, process, &looked);
 		return;
 	}

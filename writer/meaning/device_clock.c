@@ -252,7 +252,7 @@ void xs_device_clocks_update(struct xs_process *process)
 		 * devices are numbered in the order in which they are seen; those that are sampled,
 		 * as --device-list does
 		 */
-		if (!count && process->pid != process->run->control->metrics_pid)
+		if (!count && !xs_process_is(process, process->run->control->metrics_pid))
 			break;
 		if (count == clock->looks)
 			continue;

@@ -82,7 +82,7 @@ void xs_sample_read(struct xs_process *process, const struct xs_metrics_record *
 	struct xs_work work = { .record = &record->work };
 	struct xs_metrics metrics = { .work = &work };
 
-	if (process->pid != process->run->control->metrics_pid ||
+	if (!xs_process_is(process, process->run->control->metrics_pid) ||
 	    !take(process, record, size, &metrics))
 		return;
 	if (!(record->work.event.flags & XS_DEVICE_FLAG_TICKS))

@@ -94,7 +94,7 @@ struct xs_process {
 	char name[XS_NAME_MAX];
 	uint32_t serial;
 	int32_t pid, ppid;
-	int32_t watched; /* pid here, if the process is in another PID namespace */
+	int32_t watched; /* pid here: the process may be in another PID namespace; 0: not found */
 	uint64_t pid_namespace, identity, join_tick; /* as it says */
 	uint64_t launch_ns; /* of the launcher, before it; 0: it did not start this process */
 	/*
@@ -176,6 +176,22 @@ struct xs_process {
 	struct xs_kept_stack *stacks; /* where threads were, oldest first (where_kept.c) */
 	size_t stacks_bytes;
 };
+
+/* Is it the process that has this pid here? In another PID namespace there are the same numbers. */
+static inline bool xs_process_is(const struct xs_process *process, int32_t pid)
+{
+	return pid && process->watched == pid;
+}
+
+/* Is it one of the run's own programs, which sample? They are none of the application's. */
+static inline bool xs_process_samples(const struct xs_process *process)
+{
+	const struct xs_control *control = process->run->control;
+
+	return xs_process_is(process, control->sampler_pid) ||
+	       xs_process_is(process, control->metrics_pid) ||
+	       xs_process_is(process, control->processors_pid);
+}
 
 /* Of the job: as MPI says, else the process's environment; -1: unknown. */
 static inline int32_t xs_process_rank(const struct xs_process *process)

@@ -100,11 +100,12 @@ static void write_row(struct xs_report *report, const struct xs_track *track,
 	xs_row_number(&row, XS_COL_AT_END, call->end);
 	if (result)
 		xs_row_text(&row, XS_COL_RESULT, result, strlen(result));
-	if (call->given->begun)
+	/* a name alone has no arguments, whatever the record says */
+	if (function && call->given->begun)
 		xs_row_json(&row, XS_COL_IN, objects[0],
 			    (size_t)(xs_show_given(objects[0], function, call->given) -
 				     objects[0]));
-	if (call->given->values)
+	if (function && call->given->values)
 		xs_row_json(&row, XS_COL_OUT, objects[1],
 			    (size_t)(xs_show_returned(objects[1], api, function, call->given) -
 				     objects[1]));

@@ -65,6 +65,8 @@ static int reopen(struct xs_process *process, char *path, size_t size, uint64_t 
 	if (fd < 0 && errno == ENOENT)
 		return -ENOENT;
 	wrong = fd < 0 ? strerror(errno) : why_not(process, fd, offset);
+	if (!wrong && !xs_file_lock(fd))
+		wrong = "somebody is writing it, or it is another process's, too";
 	if (!wrong && (ftruncate(fd, (off_t)offset) < 0 || lseek(fd, 0, SEEK_END) < 0))
 		wrong = strerror(errno);
 	*ret_offset = offset;
@@ -95,7 +97,5 @@ int xs_chrome_open_file(struct xs_process *process, struct xs_chrome *chrome, ui
 		*ret_offset = 0;
 		return xs_file_create(process, XS_FILE_TRACE, chrome->path, sizeof(chrome->path));
 	}
-	if (fd >= 0)
-		xs_file_lock(fd);
 	return fd;
 }

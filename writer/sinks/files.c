@@ -95,13 +95,32 @@ static enum xs_base base_of_result(const struct xs_process *process)
 }
 
 /*
+ * The directory that the trace of a killed drain process lies in. Whatever its file says, it is one
+ * that --result-dir makes: in that directory, with no more on the way.
+ */
+static char *known_directory(const struct xs_process *process, const char *parent)
+{
+	const char *known = process->run->recovering && process->kept ? process->kept->output : "";
+	size_t length = strlen(parent);
+	const char *slash, *end;
+
+	if (!memchr(known, '\0', PATH_MAX) || strncmp(known, parent, length) != 0 ||
+	    known[length] != '/')
+		return NULL;
+	slash = strchr(known + length + 1, '/');
+	end = slash ? slash - 1 : NULL;
+	if (!end || slash[1] == '\0' || strchr(slash + 1, '/') || *end == '.' || *end == '/')
+		return NULL;
+	return strndup(known, (size_t)(slash - known));
+}
+
+/*
  * --result-dir: makes the process's directory, unless that was done, by a killed drain process too.
  */
 static int make_directory(struct xs_process *process)
 {
 	char path[PATH_MAX], parent[PATH_MAX], comm[sizeof(process->comm)], rank[24] = "",
 									    number[16];
-	const char *known = process->run->recovering && process->kept ? process->kept->output : "";
 	struct numbered *of = numbered_of(process, XS_FILE_COUNT);
 	unsigned first = of->number;
 	int error = xs_path_from_root(process->run->options->output_dir, parent, sizeof(parent));
@@ -110,10 +129,9 @@ static int make_directory(struct xs_process *process)
 		return 0;
 	if (error < 0)
 		return error;
-	if (known[0] == '/' && memchr(known, '\0', PATH_MAX)) {
-		process->directory = strndup(known, (size_t)(strrchr(known, '/') - known));
-		return process->directory ? 0 : -ENOMEM;
-	}
+	process->directory = known_directory(process, parent);
+	if (process->directory)
+		return 0;
 	put_comm(process, comm);
 	if (xs_process_rank(process) >= 0)
 		(void)snprintf(rank, sizeof(rank), "rank_%d.", xs_process_rank(process));
@@ -166,11 +184,11 @@ static void note(struct xs_kept_file *kept, const char *path, int fd)
 	memcpy(kept->output, path, strlen(path) + 1);
 }
 
-void xs_file_lock(int fd)
+bool xs_file_lock(int fd)
 {
 	struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 
-	(void)fcntl(fd, F_OFD_SETLK, &whole);
+	return fcntl(fd, F_OFD_SETLK, &whole) == 0 || (errno != EAGAIN && errno != EACCES);
 }
 
 /*
@@ -187,7 +205,7 @@ static int create_trace(struct xs_run *run, enum xs_base base, const char *path,
 		return directory;
 	fd = openat(directory, ".", O_RDWR | O_TMPFILE | O_CLOEXEC, 0666);
 	if (fd >= 0) {
-		xs_file_lock(fd);
+		(void)xs_file_lock(fd);
 		(void)snprintf(from, sizeof(from), "/proc/self/fd/%d", fd);
 		result = linkat(AT_FDCWD, from, directory, name, AT_SYMLINK_FOLLOW) ? -errno : fd;
 		if (result < 0)
@@ -200,7 +218,7 @@ static int create_trace(struct xs_run *run, enum xs_base base, const char *path,
 	close(directory);
 	fd = xs_below_create(run, base, path, depth);
 	if (fd >= 0)
-		xs_file_lock(fd);
+		(void)xs_file_lock(fd);
 	return fd;
 }
 

@@ -48,9 +48,9 @@ int xs_file_create_metrics(struct xs_process *process, uint32_t device, char *pa
 int xs_file_create_nameless(const struct xs_process *process);
 /*
  * Held while this process lives and the file is open: tells readers that the file is not complete
- * yet. Failure to lock is ignored.
+ * yet. False: another descriptor holds it. Where there are no locks, it is true.
  */
-void xs_file_lock(int fd);
+bool xs_file_lock(int fd);
 /* One line a run: a full disk is full for all processes. */
 void xs_tell_write_error(struct xs_run *run, int error);
 

@@ -218,15 +218,6 @@ static int most_events(const void *a, const void *b)
 	return x->pid < y->pid ? -1 : x->pid > y->pid;
 }
 
-/* Programs of the run that sample are none of the application's. */
-static bool is_shown(const struct xs_process *process)
-{
-	const struct xs_control *control = process->run->control;
-
-	return process->pid != control->sampler_pid && process->pid != control->metrics_pid &&
-	       process->pid != control->processors_pid;
-}
-
 static uint32_t put_processes(struct xs_process *processes, struct xs_live_process *to,
 			      uint32_t *ret_more)
 {
@@ -234,7 +225,7 @@ static uint32_t put_processes(struct xs_process *processes, struct xs_live_proce
 
 	*ret_more = 0;
 	for (struct xs_process *p = processes; p; p = p->next) {
-		if (!is_shown(p))
+		if (xs_process_samples(p))
 			continue;
 		if (count < XS_LIVE_PROCESSES)
 			put_process(p, &to[count++]);

@@ -344,7 +344,7 @@ void xs_processors_free(struct xs_run *run)
 
 static void drop(struct xs_process *process)
 {
-	if (process->pid == process->run->control->processors_pid)
+	if (xs_process_is(process, process->run->control->processors_pid))
 		xs_processors_free(process->run);
 }
 
@@ -355,7 +355,7 @@ static bool close_processors(struct xs_process *process, enum xs_end end, int st
 	bool some = processors && processors->kernel_count && processors->look_count;
 
 	(void)end, (void)status;
-	if (process->pid != process->run->control->processors_pid)
+	if (!xs_process_is(process, process->run->control->processors_pid))
 		return false;
 	if (some)
 		write_all(process);

@@ -301,7 +301,7 @@ static bool close_samples(struct xs_process *process, enum xs_end end, int statu
 	bool some = false;
 
 	(void)end, (void)status;
-	if (process->pid != run->control->metrics_pid || !run->samples)
+	if (!xs_process_is(process, run->control->metrics_pid) || !run->samples)
 		return false;
 	some = xs_samples_write(process, run->samples);
 	xs_samples_free(run);
@@ -310,7 +310,7 @@ static bool close_samples(struct xs_process *process, enum xs_end end, int statu
 
 static void drop(struct xs_process *process)
 {
-	if (process->pid == process->run->control->metrics_pid)
+	if (xs_process_is(process, process->run->control->metrics_pid))
 		xs_samples_free(process->run);
 }
 
