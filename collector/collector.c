@@ -118,7 +118,22 @@ static uint32_t put_arguments(char *text, uint32_t size)
 	return used;
 }
 
-static struct xs_process_file *make_process(int directory, uint32_t slots, char *const *environment)
+/*
+ * In a child of fork, its parent's file; the program may have kept that from it (MADV_DONTFORK),
+ * and have other memory there.
+ */
+static struct xs_process_file *parents_file(void)
+{
+	struct xs_process_file *file = xs_self.process;
+
+	return file && xs_page_readable((uintptr_t)file) && file->magic == XS_MAGIC &&
+			       file->pid == xs_self.pid && file->serial == xs_self.serial
+		       ? file
+		       : NULL;
+}
+
+static struct xs_process_file *make_process(int directory, uint32_t slots, char *const *environment,
+					    const struct xs_process_file *parent)
 {
 	uint64_t ring_size = xs_ring_size(slots);
 	struct xs_process_file *process;
@@ -152,8 +167,8 @@ static struct xs_process_file *make_process(int directory, uint32_t slots, char 
 	process->slots = slots;
 	process->ring_size = ring_size;
 	/* the interpreter that a fork has copied is as it was measured */
-	if (xs_self.process)
-		xs_copy_function_costs(process, xs_self.process);
+	if (parent)
+		xs_copy_function_costs(process, parent);
 	(void)xs_sys(SYS_prctl, PR_GET_NAME, process->comm);
 	process->arguments_length = put_arguments(process->arguments, sizeof(process->arguments));
 	if (xs_job_rank(environment, &rank, &world_size)) {
@@ -195,15 +210,18 @@ static bool join_in(char *const *environment)
 	int directory = open_run(environment, &secret);
 	bool may = (xs_self.control || (directory >= 0 && map_files(directory, secret))) &&
 		   may_join(environment);
-	struct xs_process_file *process = NULL;
+	struct xs_process_file *process = NULL, *parent = parents_file();
 
 	for (uint32_t slots = XS_FIRST_SLOTS; may && directory >= 0 && slots && !process;
 	     slots /= 4)
-		process = make_process(directory, slots, environment);
+		process = make_process(directory, slots, environment, parent);
 	if (directory >= 0)
 		(void)xs_sys(SYS_close, directory);
 	if (!may)
 		return false;
+	if (parent && parent == xs_self.left)
+		(void)xs_sys(SYS_munmap, parent, XS_PROCESS_HEADER);
+	xs_self.left = NULL;
 	xs_self.process = process;
 	if (!process) {
 		tell_not_joined();

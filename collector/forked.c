@@ -1,5 +1,9 @@
 /*
- * fork() in the handler of a signal that has interrupted an event: when the handler returns in the
+ * What a child of fork() has of its parent's rings goes, before anything else may lie there: a
+ * chain of forks would have those of all its ancestors else, as memory and as address space. Of the
+ * file the first pages stay, until the child joins: it may still tell something of its parent.
+ *
+ * Not so in the handler of a signal that has interrupted an event: when the handler returns in the
  * child, the event goes on there as if it were the parent's.
  */
 #include <sys/mman.h>
@@ -13,17 +17,13 @@ extern int __register_atfork(void (*before)(void), void (*in_parent)(void), void
 extern void *__dso_handle __attribute__((visibility("hidden")));
 
 /*
- * In the child, whether or not it was called within an event, which nobody knows at its first
- * instructions. The event's stores would come into the parent's ring: memory of the child's own
- * takes its place. What is written there is forgotten with the thread's next event.
+ * The event's stores would come into the parent's ring: memory of the child's own takes its place.
+ * What is written there is forgotten with the thread's next event.
  */
-static void leave_parents_ring(void)
+static void replace_ring(struct xs_ring *ring)
 {
-	struct xs_ring *ring = xs_tls.producer.ring;
 	size_t size = XS_RING_HEADER + xs_tls.producer.mask + 1;
 
-	if (!ring || xs_own_ring())
-		return;
 	/* what is there is not read: the program may have kept it from the child (MADV_DONTFORK) */
 	if (xs_sys(SYS_mmap, ring, size, PROT_READ | PROT_WRITE,
 		   MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != (long)ring)
@@ -32,10 +32,32 @@ static void leave_parents_ring(void)
 	atomic_store_explicit(&ring->tail, xs_tls.producer.head, memory_order_relaxed);
 }
 
+/* In the child, at its first instructions. */
+static void leave_parent(void)
+{
+	bool within = xs_tls.mark || xs_tls.busy;
+	struct xs_entered entered;
+
+	if (xs_state() != XS_NOT_JOINED || !xs_self.process)
+		return;
+	xs_enter(&entered);
+	if (xs_state() != XS_NOT_JOINED) {
+		/* a handler was faster */
+	} else if (!within) {
+		xs_tls.producer = (struct xs_producer){ .ring = NULL };
+		xs_tls.slot = NULL;
+		xs_rings_leave();
+		xs_self.left = xs_self.process;
+	} else if (xs_tls.producer.ring) {
+		replace_ring(xs_tls.producer.ring);
+	}
+	xs_leave(&entered);
+}
+
 void xs_watch_forks(void)
 {
 	static bool watched;
 
 	if (!watched && __register_atfork)
-		watched = !__register_atfork(NULL, NULL, leave_parents_ring, &__dso_handle);
+		watched = !__register_atfork(NULL, NULL, leave_parent, &__dso_handle);
 }

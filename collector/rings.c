@@ -74,10 +74,27 @@ uint64_t xs_ring_size(uint32_t slots)
 
 void xs_rings_forget(void)
 {
-	/* in a child of fork: what lies there is the parent's, and stays mapped */
+	/* in a child of fork: what may lie there is the parent's (forked.c), and stays mapped */
 	first = (struct file){ .map = (char *)xs_self.process,
 			       .count = xs_self.slots,
 			       .ring_size = xs_self.ring_size };
+	segments = NULL;
+	segment_count = 0;
+}
+
+static void leave(const struct file *file, uint64_t from)
+{
+	if (file->count)
+		(void)xs_sys(SYS_munmap, file->map + from,
+			     xs_slot_offset(file->count, file->ring_size) - from);
+}
+
+void xs_rings_leave(void)
+{
+	leave(&first, XS_PROCESS_HEADER);
+	for (uint32_t i = 0; i < segment_count; i++)
+		leave(&segments[i], 0);
+	first = (struct file){ .map = NULL };
 	segments = NULL;
 	segment_count = 0;
 }
@@ -98,7 +115,7 @@ static void take(struct xs_slot *slot)
 {
 	struct xs_producer *p = &slot->producer;
 
-	p->skip = p->lost_ends = 0; /* of a thread that ended inside a lost task */
+	p->skip = p->lost_ends = p->lost_others = 0; /* of a thread that ended inside a lost task */
 	p->limit = 0;
 	slot->tid = xs_tls.tid;
 	atomic_store_explicit(&p->ring->tid, xs_tls.tid, memory_order_relaxed);

@@ -16,6 +16,7 @@ struct xs_self {
 	struct xs_strings *strings;
 	/* in a child of fork the parent's, until the child joins */
 	struct xs_process_file *process;
+	struct xs_process_file *left; /* that is it, and its rings are no longer there (forked.c) */
 	/* what was written into its file, where others may write, too */
 	int32_t pid;
 	uint32_t serial, slots;
@@ -99,6 +100,8 @@ bool xs_ring_take(void);
 void xs_ring_give(void);
 /* The process has a new file, with no ring taken. */
 void xs_rings_forget(void);
+/* In a child of fork: unmaps its parent's. */
+void xs_rings_leave(void);
 /*
  * How large the rings of a new file of so many are to be: as large as asked for, unless the run's
  * group has little memory (xs_control.rings_most). Then its first half goes to few large rings,

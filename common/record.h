@@ -13,17 +13,18 @@
 #include <stdint.h>
 
 enum xs_kind {
-	XS_PAD = 1,   /* nothing; fills the end of a ring step */
-	XS_THREAD,    /* the records that follow are another thread's; struct xs_thread_record */
-	XS_BEGIN,     /* an ITT task begins; name: interned with its domain as scope */
-	XS_END,	      /* the innermost open task of domain `name` ends */
-	XS_CALL,      /* an API call; struct xs_call_record */
-	XS_DEVICE,    /* finished device work; struct xs_device_record */
-	XS_LOST_ENDS, /* the ends of the `name` innermost open tasks are lost */
-	XS_TASK,      /* as XS_BEGIN, of a task with an id or a parent; struct xs_task_record */
-	XS_ARGS,      /* arguments of an open task or keyed span; struct xs_args_record */
-	XS_INSTANT,   /* something happened; struct xs_args_record, flags: enum xs_scope */
-	XS_COUNTER,   /* struct xs_counter_record */
+	XS_PAD = 1, /* nothing; fills the end of a ring step */
+	XS_THREAD,  /* the records that follow are another thread's; struct xs_thread_record */
+	XS_BEGIN,   /* an ITT task begins; name: interned with its domain as scope */
+	XS_END,	    /* the innermost open task of domain `name` ends */
+	XS_CALL,    /* an API call; struct xs_call_record */
+	XS_DEVICE,  /* finished device work; struct xs_device_record */
+	/* here records are lost, among them the ends of the `name` innermost open tasks */
+	XS_LOST_ENDS,
+	XS_TASK,    /* as XS_BEGIN, of a task with an id or a parent; struct xs_task_record */
+	XS_ARGS,    /* arguments of an open task or keyed span; struct xs_args_record */
+	XS_INSTANT, /* something happened; struct xs_args_record, flags: enum xs_scope */
+	XS_COUNTER, /* struct xs_counter_record */
 	/* a wait, a frame: begun and ended; struct xs_span_record, flags: enum xs_span */
 	XS_SPAN,
 	/*

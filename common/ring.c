@@ -331,14 +331,14 @@ static uint64_t write_due(struct xs_producer *p, uint64_t head)
 {
 	struct xs_event *event;
 
-	if (p->lost_ends) {
+	if (p->lost_ends || p->lost_others) {
 		event = (void *)(p->data + (head & p->mask));
 		memset(event, 0, sizeof(*event));
 		event->kind = XS_LOST_ENDS;
 		event->words = sizeof(*event) / 8;
 		event->name = p->lost_ends;
 		head += sizeof(*event);
-		p->lost_ends = 0;
+		p->lost_ends = p->lost_others = 0;
 	}
 	if (p->thread_due) {
 		memcpy(p->data + (head & p->mask), &p->thread, sizeof(p->thread));
@@ -363,6 +363,7 @@ static void *no_room(struct xs_producer *p, enum xs_role role)
 		p->thread_due = 1;
 		return NULL; /* no event of the application: not counted */
 	default:
+		p->lost_others = 1;
 		break;
 	}
 	return lose(p);
@@ -391,7 +392,7 @@ void *xs_ring_enter_step(struct xs_producer *p, struct xs_doorbell *bell, uint32
 	 * was begun can be ended
 	 */
 	bool guarded = p->policy == XS_FULL_DROP;
-	bool due = p->lost_ends || p->thread_due;
+	bool due = p->lost_ends || p->lost_others || p->thread_due;
 	uint32_t needed = size + (due ? 64 : 0);
 
 	if (p->skip && role != XS_ROLE_OTHER && role != XS_ROLE_THREAD) {

@@ -103,8 +103,9 @@ struct xs_producer {
 	uint64_t prepared; /* bytes from the start that are present in memory */
 	/* depth inside a task whose begin was lost: its whole subtree is lost */
 	uint32_t skip;
-	uint32_t lost_ends;  /* ends lost of tasks whose begin is written: XS_LOST_ENDS is due */
-	uint32_t thread_due; /* `thread` is due */
+	uint32_t lost_ends;   /* ends lost of tasks whose begin is written: XS_LOST_ENDS is due */
+	uint32_t lost_others; /* others lost: the same is due */
+	uint32_t thread_due;  /* `thread` is due */
 	struct xs_thread_record thread;
 };
 

@@ -19,6 +19,53 @@ ITT = "--chrome-itt-logging"
 PY_MP = ROOT / "tests/apps/py_mp.py"
 
 
+CHAIN = r"""
+#include <ittnotify.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static long kilobytes(void)
+{
+	char line[256];
+	long size = 0;
+	FILE *file = fopen("/proc/self/status", "r");
+
+	while (fgets(line, sizeof(line), file) && !sscanf(line, "VmSize: %ld", &size))
+		;
+	fclose(file);
+	return size;
+}
+
+int main(int argc, char **argv)
+{
+	__itt_domain *domain = __itt_domain_create("d");
+	__itt_string_handle *name = __itt_string_handle_create("t");
+	long first = 0;
+
+	for (int i = 0; i < atoi(argv[1]); i++) {
+		__itt_task_begin(domain, __itt_null, __itt_null, name);
+		__itt_task_end(domain);
+		first = first ? first : kilobytes();
+		if (fork()) {
+			wait(NULL);
+			_exit(0);
+		}
+	}
+	printf("%ld more\n", kilobytes() - first);
+	return 0;
+}
+"""
+
+
+def test_a_chain_of_forks_that_trace(xstrace):
+    """Nobody keeps the rings of all its ancestors, as memory or as address space."""
+    run = xstrace(ITT, compile_c(xstrace.home / "chain", CHAIN), [30], timeout=120)
+    assert run.status == 0 and int(run.out.split()[0]) < 4096
+    assert [trace.count("tasks") for trace in run.traces] == 30 * [1]
+
+
 def test_shell_script(xstrace):
     script = xstrace.home / "script"
     script.write_text(
@@ -327,7 +374,7 @@ static void handler(int number)
 }
 int main(int argc, char **argv)
 {
-	struct itimerval once = { { 0 }, { 0, 1000 } };
+	struct itimerval once = { { 0 }, { 0, 200 } }; /* a few thousand tasks */
 	long made = 1;
 	int before = -1;
 	domain = __itt_domain_create("d"); name = __itt_string_handle_create("n");

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from conftest import BUILD, Trace, check_trace
+from conftest import BUILD, Trace, check_trace, compile_c
 from cuda_log import HAVE_SOFTCUDA, SoftCUDA
 from ranks import MPI, Ranks, mpi_app, needs_mpi  # noqa: F401
 
@@ -97,6 +97,51 @@ def test_a_task_takes_24_bytes(xstrace, depth):
     run = xstrace(f"--chrome-itt-logging {PERFETTO}", "itt_tasks", [count, 1, "--depth", depth])
     run.check_expected()
     assert run.trace_files[0].stat().st_size <= 24 * count + 4096
+
+
+NUMBERS = r"""
+#include <ittnotify.h>
+#include <stdint.h>
+#include <string.h>
+
+int main(void)
+{
+	__itt_domain *domain = __itt_domain_create("d");
+	__itt_string_handle *name = __itt_string_handle_create("t"), *key = __itt_string_handle_create("k");
+	__itt_counter counter = __itt_counter_create_typed("c", "d", __itt_metadata_s64);
+	uint64_t more[] = { 11918176334818451679u, UINT64_MAX, 1ull << 63, INT64_MAX };
+	int64_t less[] = { INT64_MIN, INT64_MIN + 1, -1 }, whole[] = { 9007199254740993, INT64_MIN, INT64_MAX };
+	char longest[300];
+
+	__itt_task_begin(domain, __itt_null, __itt_null, name);
+	__itt_metadata_add(domain, __itt_null, key, __itt_metadata_u64, 4, more);
+	__itt_metadata_add(domain, __itt_null, key, __itt_metadata_s64, 3, less);
+	for (int i = 0; i < 3; i++)
+		__itt_counter_set_value(counter, &whole[i]);
+	__itt_task_end(domain);
+	memset(longest, 'k', 299);
+	longest[299] = 0;
+	__itt_task_begin(domain, __itt_null, __itt_null, name);
+	__itt_metadata_add(domain, __itt_null, __itt_string_handle_create(longest), __itt_metadata_s64, 1, less);
+	__itt_task_end(domain);
+	return 0;
+}
+"""
+
+
+def test_whole_numbers_are_exact(xstrace):
+    """Of 64 bits, with and without sign, also in what is merged. A key that is cut says so."""
+    app = compile_c(xstrace.home / "numbers", NUMBERS)
+    run = xstrace("--chrome-itt-logging", app)
+    merged = xstrace.cwd / "merged.pftrace"
+    subprocess.run([BUILD / "merge/xstrace-merge", "-o", merged, *run.trace_files], cwd=xstrace.cwd, check=True, capture_output=True)
+    run = xstrace(f"--chrome-itt-logging {PERFETTO}", app)
+    for trace in (run.trace, Trace(merged)):
+        first, second = (s for s in trace.slices if s.name == "d::t")
+        assert first.args["k"] == [11918176334818451679, 2**64 - 1, 2**63, 2**63 - 1, -(2**63), 1 - 2**63, -1]
+        assert second.args["cut"] is True and "k" * 256 in second.args
+        values = [e["args"]["value"] for e in trace.events if e["ph"] == "C" and e["name"].endswith("c")]
+        assert values == [9007199254740993, -(2**63), 2**63 - 1]
 
 
 def test_one_line_where_it_cannot_be_meant(xstrace):

@@ -97,6 +97,57 @@ def test_drop_does_not_mix_up_threads(xstrace):
     assert all(s.end - s.start < 1e9 for s in run.trace.tasks)
 
 
+SPANS = r"""
+#include <ittnotify.h>
+#include <stdio.h>
+#include <unistd.h>
+
+int main(void)
+{
+	__itt_domain *domain = __itt_domain_create("d");
+	__itt_string_handle *name = __itt_string_handle_create("t");
+	__itt_event event = __itt_event_create("e", 1);
+
+	__itt_event_start(event);
+	__itt_frame_begin_v3(domain, NULL);
+	for (int i = 0; i < 100000; i++) {
+		__itt_task_begin(domain, __itt_null, __itt_null, name);
+		__itt_task_end(domain);
+	}
+	__itt_event_end(event); /* these are lost */
+	__itt_frame_end_v3(domain, NULL);
+	__itt_event_start(event);
+	__itt_frame_begin_v3(domain, NULL);
+	puts("full");
+	fflush(stdout);
+	getchar();
+	sleep(1);
+	for (int i = 0; i < 2; i++) {
+		__itt_event_end(event);
+		__itt_frame_end_v3(domain, NULL);
+		if (i)
+			break;
+		__itt_event_start(event);
+		__itt_frame_begin_v3(domain, NULL);
+	}
+	return 0;
+}
+"""
+
+
+def test_a_span_whose_end_may_be_lost_is_unfinished(xstrace):
+    """The end that is there may be that of the next one, whose begin is lost."""
+    app = compile_c(xstrace.home / "spans", SPANS)
+    run = start_with_drain(signal.SIGSTOP, xstrace, f"{SMALL} --on-full drop --backlog 0", app, [])
+    drain = run.drain
+    wait_until(lambda: "full" in (run.log / "stdout").read_text())
+    os.kill(drain, signal.SIGCONT)
+    run.finish()
+    spans = [s for s in run.trace.slices if s.name in ("e", "d")]
+    assert sorted((s.name, s.unfinished) for s in spans) == [("d", False), ("d", True), ("e", False), ("e", True)]
+    assert run.trace.other["events"] + run.trace.other["lost"] == 200_012
+
+
 @pytest.mark.parametrize("end", ["exit", "kill"])
 def test_overwrite_keeps_the_newest(xstrace, end):
     path = xstrace.home / "truth"

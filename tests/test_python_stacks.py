@@ -155,6 +155,18 @@ def test_a_call_has_a_slice_or_is_counted(app, xstrace):
     assert (int(row["calls"]), int(row["only_counted"])) == (14000, 14000 - told)
 
 
+def test_a_forked_child_tells_of_its_own_calls(app, xstrace):
+    """What its parent has counted and not told yet is the parent's."""
+    text = "import os\ndef hot():\n    pass\ndef never():\n    pass\nfor _ in range(10000):\n    hot()\nfor _ in range(4500):\n    never()\nif not os.fork():\n    for _ in range(10):\n        hot()\nelse:\n    os.wait()\n"
+    app(text, [OPTION, "-h", "--report-format", "csv", "-o", xstrace.cwd / "report.csv"])
+    found = []
+    for path in xstrace.cwd.glob("report.*.csv"):
+        with path.open() as file:
+            found.append({row["name"].split()[0]: int(row["calls"]) for row in csv.DictReader(file) if row["report"] == "python_functions"})
+    calls = [{name: of.get(f"Python::{name}", 0) for name in ("hot", "never")} for of in found]
+    assert sorted(calls, key=str) == [{"hot": 10, "never": 0}, {"hot": 10000, "never": 4500}]
+
+
 # ---- nothing that a program sees is different ----
 
 SEES = r'''

@@ -175,6 +175,20 @@ static __attribute__((noinline, cold)) void begin_counting(struct py_function *f
 	xs_record_end(sizeof(*record));
 }
 
+static uint32_t this_process(void)
+{
+	return atomic_load_explicit(&xs_gate->key, memory_order_relaxed);
+}
+
+/* In a child of fork: what is untold here its parent will tell. */
+static __attribute__((noinline, cold)) void count_anew(struct py_function *function)
+{
+	(void)xs_collector_options(); /* it joins the run now: its key stays the same from here on
+				       */
+	function->process = this_process();
+	function->untold = function->untold_ticks = 0;
+}
+
 static __attribute__((noinline)) void tell_counted(struct py_function *function)
 {
 	struct xs_called_record *record = xs_record_begin(sizeof(*record), XS_CALLED,
@@ -195,7 +209,7 @@ static void tell_all(void)
 	struct py_function *functions = xs_table(&functions_table);
 
 	for (uint32_t i = 0; functions && i < ENTRIES; i++)
-		if (functions[i].untold)
+		if (functions[i].untold && functions[i].process == this_process())
 			tell_counted(&functions[i]);
 }
 
@@ -217,6 +231,8 @@ void py_function_ended(struct py_function *function, uint64_t ticks, bool counte
 	if (!py_cost_is_measured)
 		xs_count_function(!counted);
 	if (counted) {
+		if (__builtin_expect(function->process != this_process(), 0))
+			count_anew(function);
 		function->untold++;
 		function->untold_ticks += ticks;
 		if (function->untold == TELL_EACH)

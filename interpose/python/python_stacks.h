@@ -77,10 +77,11 @@ extern struct py_function *py_cost_function;
 
 /* What is known of a code object. */
 struct py_function {
-	uint64_t code, check;  /* its address; what else tells it from one that lay there before */
-	uint32_t name;	       /* interned; 0: it is not to be traced */
-	bool counted;	       /* no longer traced one by one */
-	uint64_t calls, ticks; /* all that have ended */
+	uint64_t code, check; /* its address; what else tells it from one that lay there before */
+	uint32_t name;	      /* interned; 0: it is not to be traced */
+	bool counted;	      /* no longer traced one by one */
+	uint32_t process; /* the gate's key: of `untold`, which a child of fork has not called */
+	uint64_t calls, ticks;	       /* all that have ended */
 	uint64_t untold, untold_ticks; /* counted ones that no record has told yet */
 };
 /* NULL: there is no room for more functions. */

@@ -203,14 +203,17 @@ static void add_counter(struct xm_perfetto *p, const struct xf_event *event,
 		double number;
 		struct xm_track *track;
 
-		if (!xf_number(value, &number) && !xf_number(xf_inside(value), &number))
-			continue;
+		if (!xf_number(value, &number)) {
+			value = xf_inside(value);
+			if (!xf_number(value, &number))
+				continue;
+		}
 		track = counter_of(p, place->pid, event->name, key);
 		if (!track)
 			continue;
 		memset(&p->shape, 0, sizeof(p->shape));
 		p->fields.length = 0;
-		p->shape.value = number;
+		xf_put_counter_value(&p->fields, value);
 		add(p, track, XM_COUNTER, place->time, place->time);
 	}
 }

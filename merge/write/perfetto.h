@@ -39,7 +39,6 @@ struct xm_track {
 struct xm_shape {
 	uint32_t name, category; /* XF_NONE: in the annotations' bytes, as a field of its own */
 	uint64_t flow;
-	double value;
 	uint32_t keys[XM_MAX_KEYS];
 	uint8_t key_count;
 	char phase;

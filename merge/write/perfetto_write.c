@@ -267,7 +267,7 @@ static void put_record(struct xm_perfetto *p, const struct xm_record *record, in
 	switch (record->key.kind) {
 	case XM_COUNTER:
 		xf_proto_uint(o, EVENT_TYPE, TYPE_COUNTER);
-		xf_proto_double(o, EVENT_DOUBLE_VALUE, shape->value);
+		xf_proto_raw(o, record->data + size, record->length - size);
 		xf_proto_end(o, event);
 		put_packet(p, o);
 		return;

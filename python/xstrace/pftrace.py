@@ -35,9 +35,9 @@ CLOCKS, CLOCK = {1: BYTES}, {1: NUMBER, 2: NUMBER}
 TEXTS, TEXT = {1: BYTES, 2: BYTES, 3: BYTES}, {1: NUMBER, 2: BYTES}
 TRACK = {1: NUMBER, 2: BYTES, 3: BYTES, 4: BYTES, 5: NUMBER, 8: BYTES}
 PROCESS, THREAD = {1: NUMBER, 3: NUMBER, 6: BYTES, 8: BYTES}, {1: NUMBER, 2: NUMBER, 3: NUMBER, 5: BYTES}
-EVENT = {3: NUMBER, 4: BYTES, 6: BYTES, 9: NUMBER, 10: NUMBER, 22: BYTES, 23: BYTES, 44: DOUBLE}
+EVENT = {3: NUMBER, 4: BYTES, 6: BYTES, 9: NUMBER, 10: NUMBER, 22: BYTES, 23: BYTES, 30: NUMBER, 44: DOUBLE}
 LEGACY = {2: NUMBER, 6: NUMBER, 12: NUMBER}
-ANNOTATION = {1: NUMBER, 2: NUMBER, 4: NUMBER, 5: DOUBLE, 6: BYTES, 10: BYTES, 11: BYTES, 12: BYTES}
+ANNOTATION = {1: NUMBER, 2: NUMBER, 3: NUMBER, 4: NUMBER, 5: DOUBLE, 6: BYTES, 10: BYTES, 11: BYTES, 12: BYTES}
 
 
 def is_perfetto(head):
@@ -306,6 +306,8 @@ class PerfettoTrace(OpenTrace):
                 event["name"] = sequence.text(2, value)
             elif field == 23:
                 event["name"] = value.decode()
+            elif field == 30:
+                args["value"] = _signed(value)
             elif field == 44:
                 (args["value"],) = struct.unpack("<d", value)
             elif field == 4:
@@ -374,6 +376,8 @@ class PerfettoTrace(OpenTrace):
                 key = shown.decode()
             elif field == 2:
                 value = bool(shown)
+            elif field == 3:
+                value = shown
             elif field == 4:
                 value = _signed(shown)
             elif field == 5:

@@ -448,7 +448,7 @@ struct nest {
 static bool follow(struct nest *seen, const struct xs_event *event)
 {
 	if (event->kind == XS_LOST_ENDS) {
-		CHECK(event->name && event->name <= seen->depth, "%u ends lost of %u tasks",
+		CHECK(event->name <= seen->depth, "%u ends lost of %u tasks",
 		      event->name, seen->depth);
 		seen->depth -= event->name < seen->depth ? event->name : seen->depth;
 		return false;
@@ -617,6 +617,8 @@ static void drop_subtree(void)
 	CHECK(put(1000000, 16, XS_END, XS_ROLE_END), "outer's end");
 	CHECK(atomic_load(&ring->lost) == 5, "%llu", (unsigned long long)atomic_load(&ring->lost));
 	pos = atomic_load(&ring->tail);
+	event = get(&pos, xs_ring_filled(ring));
+	CHECK(event && event->kind == XS_LOST_ENDS && !event->name, "a call was lost, and no end");
 	event = get(&pos, xs_ring_filled(ring));
 	CHECK(event && event->name == 3, "the call");
 }

@@ -19,7 +19,8 @@ static void put_value(struct xf_annotator *a, struct xf_text value)
 {
 	const char *at = value.p + 1, *end = value.p + value.n;
 	struct xf_text key, member;
-	int64_t number;
+	uint64_t number;
+	int64_t integer;
 
 	switch (value.p[0]) {
 	case '{':
@@ -42,8 +43,10 @@ static void put_value(struct xf_annotator *a, struct xf_text value)
 		xf_proto_bytes(a->out, ANNOTATION_STRING, "null", 4);
 		break;
 	default:
-		if (xf_integer(value, &number))
-			xf_proto_uint(a->out, ANNOTATION_INT, (uint64_t)number);
+		if (xf_integer(value, &integer))
+			xf_proto_uint(a->out, ANNOTATION_INT, (uint64_t)integer);
+		else if (xf_unsigned(value, &number))
+			xf_proto_uint(a->out, ANNOTATION_UINT, number);
 		else
 			xf_proto_double(a->out, ANNOTATION_DOUBLE, strtod(value.p, NULL));
 	}
@@ -68,4 +71,14 @@ void xf_annotate_all(struct xf_annotator *a, struct xf_text object)
 		return;
 	while (xf_member(&at, object.p + object.n, &key, &value))
 		xf_annotate(a, EVENT_ANNOTATIONS, key, value);
+}
+
+void xf_put_counter_value(struct xf_proto *out, struct xf_text value)
+{
+	int64_t integer;
+
+	if (xf_integer(value, &integer))
+		xf_proto_uint(out, EVENT_VALUE, (uint64_t)integer);
+	else
+		xf_proto_double(out, EVENT_DOUBLE_VALUE, strtod(value.p, NULL));
 }

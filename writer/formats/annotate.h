@@ -23,6 +23,12 @@ struct xf_annotator {
  */
 void xf_annotate(struct xf_annotator *a, uint32_t field, struct xf_text key, struct xf_text value);
 
+/*
+ * A counter's value: exact if it is a whole number that an int64_t can be. value: a number, and
+ * behind it what ends one.
+ */
+void xf_put_counter_value(struct xf_proto *out, struct xf_text value);
+
 /* The members of an object, as the event's own annotations. Nothing where it is none. */
 void xf_annotate_all(struct xf_annotator *a, struct xf_text object);
 

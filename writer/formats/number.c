@@ -6,21 +6,33 @@
 
 #include "scan.h"
 
+bool xf_unsigned(struct xf_text value, uint64_t *ret)
+{
+	uint64_t number = 0;
+
+	if (!value.n || value.n > 20)
+		return false;
+	for (size_t i = 0; i < value.n; i++) {
+		unsigned digit = (unsigned char)value.p[i] - '0';
+
+		if (digit > 9 || __builtin_mul_overflow(number, 10, &number) ||
+		    __builtin_add_overflow(number, digit, &number))
+			return false;
+	}
+	*ret = number;
+	return true;
+}
+
 bool xf_integer(struct xf_text value, int64_t *ret)
 {
 	bool negative = value.n && value.p[0] == '-';
-	uint64_t number = 0;
+	uint64_t number;
 
-	if (value.n == (size_t)negative || value.n > 19)
+	if (negative)
+		value = (struct xf_text){ value.p + 1, value.n - 1 };
+	if (!xf_unsigned(value, &number) || number > (uint64_t)INT64_MAX + negative)
 		return false;
-	for (size_t i = negative; i < value.n; i++) {
-		if (value.p[i] < '0' || value.p[i] > '9')
-			return false;
-		number = number * 10 + (uint64_t)(value.p[i] - '0');
-	}
-	if (number > INT64_MAX)
-		return false;
-	*ret = negative ? -(int64_t)number : (int64_t)number;
+	*ret = (int64_t)(negative ? 0 - number : number);
 	return true;
 }
 

@@ -110,6 +110,8 @@ static inline bool xf_is(struct xf_text value, const char *text)
 size_t xf_unescape(struct xf_text string, char *out, size_t room);
 
 /* A decimal number without a fraction. */
+/* The same for 0 to UINT64_MAX. */
+bool xf_unsigned(struct xf_text value, uint64_t *ret);
 bool xf_integer(struct xf_text value, int64_t *ret);
 /* Any number of JSON. */
 bool xf_number(struct xf_text value, double *ret);

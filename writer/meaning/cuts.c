@@ -10,13 +10,20 @@
 #include "output.h"
 #include "pauses.h"
 #include "sink.h"
+#include "tasks.h"
 
-/* An open task that nobody will end. Events are marks then: they have no domain. */
+/* Events have no domain. */
+static bool is_event(const struct xs_open *task)
+{
+	return !task->name.scope && task->name.id != XS_STRING_FULL;
+}
+
+/* An open task that nobody will end. Events are marks then, unless their ends may be lost. */
 static void close_one(struct xs_track *track, struct xs_open *task, uint64_t end)
 {
 	struct xs_process *process = track->process;
 
-	if (!task->name.scope && task->name.id != XS_STRING_FULL) {
+	if (is_event(task) && task->start > track->lost_ns) {
 		const struct xs_mark mark = { .tid = track->tid,
 					      .name = task->name.id,
 					      .ns = task->start,
@@ -30,9 +37,18 @@ static void close_one(struct xs_track *track, struct xs_open *task, uint64_t end
 }
 
 /* The innermost `count` open tasks, which nobody will end. */
-void xs_track_close(struct xs_track *track, uint32_t count, uint64_t end)
+static void make_room(struct xs_track *track)
 {
 	struct xs_process *process = track->process;
+
+	if (process->out && xs_output_full(process->out)) {
+		track->dirty = true;
+		process->commit(process);
+	}
+}
+
+void xs_track_close(struct xs_track *track, uint32_t count, uint64_t end)
+{
 	uint32_t unseen = track->too_deep < count ? (uint32_t)track->too_deep : count;
 
 	track->too_deep -= unseen;
@@ -41,10 +57,29 @@ void xs_track_close(struct xs_track *track, uint32_t count, uint64_t end)
 		struct xs_open *task = &track->open[--track->depth];
 
 		close_one(track, task, end > task->start ? end : task->start);
-		if (process->out && xs_output_full(process->out)) {
-			track->dirty = true;
-			process->commit(process);
+		make_room(track);
+	}
+}
+
+void xs_track_lose(struct xs_track *track, uint32_t count)
+{
+	uint32_t unseen = track->too_deep < count ? (uint32_t)track->too_deep : count, events = 0;
+	struct xs_open task;
+
+	track->lost_here = true;
+	track->too_deep -= unseen;
+	count -= unseen;
+	for (uint32_t at = track->depth; at && count && events < XS_SEARCH_MAX; at--) {
+		task = track->open[at - 1];
+		if (is_event(&task)) {
+			events++;
+			continue;
 		}
+		count--;
+		xs_track_take(track, at - 1);
+		xs_itt_end(track, &task, task.start > track->last_ns ? task.start : track->last_ns,
+			   events > 0, true);
+		make_room(track);
 	}
 }
 

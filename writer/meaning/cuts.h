@@ -8,6 +8,8 @@
 
 /* The innermost `count` open tasks end there, though nobody ended them. */
 void xs_track_close(struct xs_track *track, uint32_t count, uint64_t end);
+/* Here records are lost, among them the ends of the `count` innermost open tasks. */
+void xs_track_lose(struct xs_track *track, uint32_t count);
 /*
  * Are there pauses that the track is not past? To be asked after the ring's head was read: who
  * wrote behind a pause had seen its end.

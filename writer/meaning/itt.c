@@ -166,10 +166,13 @@ static void event_begin(struct xs_track *track, const struct xs_event *event, ui
 	struct xs_process *process = track->process;
 	struct xs_mark mark = { .tid = track->tid, .name = event->name };
 
+	xs_track_note_lost(track, ns - 1);
 	for (uint32_t at = track->depth; at > xs_track_lowest(track); at--) {
 		if (track->open[at - 1].name.id != event->name)
 			continue;
 		mark.ns = track->open[at - 1].start;
+		if (mark.ns <= track->lost_ns) /* its end may be lost */
+			break;
 		XS_TELL_SINKS(process, mark, process, &mark);
 		/* a task may be called as the event is */
 		xs_extra_drop(process, &track->open[at - 1]);
@@ -183,13 +186,14 @@ static void event_end(struct xs_track *track, const struct xs_event *event, uint
 {
 	struct xs_open task;
 
+	xs_track_note_lost(track, ns);
 	if (xs_track_ends_unseen(track))
 		return;
 	for (uint32_t at = track->depth; at > xs_track_lowest(track); at--) {
 		if (track->open[at - 1].name.id != event->name)
 			continue;
 		task = track->open[at - 1];
-		xs_itt_end(track, &task, ns, at != track->depth, false);
+		xs_itt_end(track, &task, ns, at != track->depth, task.start <= track->lost_ns);
 		xs_track_take(track, at - 1);
 		track->last_ns = ns;
 		return;

@@ -239,7 +239,7 @@ static void read_description(struct xs_process *process, const struct xs_event *
 static void read_of_other(struct xs_track *track, const struct xs_event *event, uint32_t size)
 {
 	if (event->kind == XS_LOST_ENDS)
-		xs_track_close(track, event->name, track->last_ns);
+		xs_track_lose(track, event->name);
 	else if (event->kind == XS_STACK)
 		read_stack(track, event, size);
 	else if (event->kind == XS_OWN_TIME)

@@ -40,6 +40,8 @@ struct keyed {
 	struct xs_timed timed;
 	uint32_t by;	     /* the thread whose ring it was in */
 	struct xs_open task; /* of an end: start is its time */
+	/* of an end: what was begun by then may have another one, which is lost */
+	uint64_t lost_ns;
 	/* no half: arguments for the span with the key's id, whatever its kind; or an arrow */
 	bool says;
 	uint64_t tick;	      /* of these */
@@ -201,9 +203,9 @@ static void add_half(struct xs_process *process, struct keyed *half)
 	}
 	take_half(process, other);
 	if (half->key.is_end)
-		show(process, other, half->task.start, false);
+		show(process, other, half->task.start, other->task.start <= half->lost_ns);
 	else
-		show(process, half, other->task.start, false);
+		show(process, half, other->task.start, half->task.start <= other->lost_ns);
 	drop_half(process, half->key.is_end ? half : other);
 }
 
@@ -274,13 +276,14 @@ static void read_bare(struct xs_track *track, const struct xs_event *event, uint
 	struct xs_process *process = track->process;
 	struct keyed *half = track->bare;
 
+	xs_track_note_lost(track, event->kind == XS_CLOSE ? ns : ns - 1);
 	if (event->kind == XS_CLOSE && half && half->key.span == span &&
 	    half->key.scope == event->name) {
 		uint64_t end = xs_own_time_end(track, event, &half->task, ns);
 
 		if (half->task.start <= end) {
 			track->bare = NULL;
-			show(process, half, end, false);
+			show(process, half, end, half->task.start <= track->lost_ns);
 			return;
 		}
 	}
@@ -294,6 +297,7 @@ static void read_bare(struct xs_track *track, const struct xs_event *event, uint
 	if (event->kind == XS_CLOSE) {
 		half->key.is_end = true;
 		half->key.scope = event->name;
+		half->lost_ns = track->lost_ns;
 		add_half(process, half);
 		return;
 	}
@@ -341,10 +345,13 @@ void xs_spans_read(struct xs_track *track, const struct xs_task_record *record, 
 		xs_spans_parent(track, &half->task, record);
 		xs_extra_set_id(process, &half->task, &record->id);
 	}
-	if (half->key.tid)
+	if (half->key.tid) {
+		xs_track_note_lost(track, half->key.is_end ? ns : ns - 1);
+		half->lost_ns = track->lost_ns;
 		add_half(process, half);
-	else
+	} else {
 		add_in_time(process, half);
+	}
 }
 
 /*

@@ -53,6 +53,19 @@ static inline bool xs_track_ends_unseen(struct xs_track *track)
 	return true;
 }
 
+/*
+ * Before a begin or end that is paired by its name alone: where the thread has lost records, one
+ * may have been the end of any such span that was open, and another the begin of the next. ns: a
+ * time behind those records, and not before this one if it is an end.
+ */
+static inline void xs_track_note_lost(struct xs_track *track, uint64_t ns)
+{
+	if (__builtin_expect(track->lost_here, 0)) {
+		track->lost_here = false;
+		track->lost_ns = ns;
+	}
+}
+
 /* Takes the open task number `at` out of the stack. */
 void xs_track_take(struct xs_track *track, uint32_t at);
 

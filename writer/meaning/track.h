@@ -78,6 +78,8 @@ struct xs_track {
 	struct xs_counts *counts;     /* counted.c; NULL: none yet */
 	bool counts_due;	      /* they are those of the next begin or end */
 	struct keyed *bare;	      /* spans.c: the newest open span without an id; NULL: none */
+	bool lost_here;		      /* records between the last one and the next */
+	uint64_t lost_ns;	      /* what was begun by then may have an end that is lost */
 	struct xs_calls *calls;	      /* calls.c: those that the thread is in; NULL: none yet */
 	struct xs_callers *callers; /* records.c: of the call whose record comes; NULL: none yet */
 	/* the program's numbers for what the thread does (XS_EXTERNAL); 0: none */

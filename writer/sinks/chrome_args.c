@@ -133,6 +133,7 @@ static char *put_key(char *o, const struct xs_process *process, uint32_t id)
 	size_t length;
 	const char *text = xs_text_of(process->run, id, &length);
 
+	made.cut |= length > 256;
 	return xs_put(xs_json_escape(xs_put(o, "\""), text, length < 256 ? length : 256), "\":[");
 }
 

@@ -166,7 +166,7 @@ static void take_counter(struct xs_perfetto *p, struct xs_pf_place *place,
 		xs_pf_put_counter_track(p, place, pid, XS_PF_NO_TID - 1 - (int64_t)name, shown, n);
 	}
 	sequence->counter = true;
-	xs_pf_put_counter(p, place, sequence, time, strtod(value.p, NULL));
+	xs_pf_put_counter(p, place, sequence, time, value);
 }
 
 /* Arrows have numbers; those between spans have texts. */

@@ -335,14 +335,14 @@ uint32_t xs_pf_number(struct xs_perfetto *p, enum xs_pf_kind kind, struct xf_tex
 }
 
 void xs_pf_put_counter(struct xs_perfetto *p, struct xs_pf_place *place,
-		       struct xs_pf_sequence *sequence, uint64_t time, double value)
+		       struct xs_pf_sequence *sequence, uint64_t time, struct xf_text value)
 {
 	size_t event;
 
 	begin_packet(p, sequence, time);
 	event = xf_proto_begin(&p->packet, PACKET_TRACK_EVENT);
 	xf_proto_uint(&p->packet, EVENT_TYPE, TYPE_COUNTER);
-	xf_proto_double(&p->packet, EVENT_DOUBLE_VALUE, value);
+	xf_put_counter_value(&p->packet, value);
 	xf_proto_end(&p->packet, event);
 	put_packet(p, place);
 }

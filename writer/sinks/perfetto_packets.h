@@ -79,7 +79,7 @@ void xs_pf_put_thread(struct xs_perfetto *p, struct xs_pf_place *place, uint64_t
 void xs_pf_put_counter_track(struct xs_perfetto *p, struct xs_pf_place *place, uint64_t pid,
 			     int64_t tid, const char *name, size_t length);
 void xs_pf_put_counter(struct xs_perfetto *p, struct xs_pf_place *place,
-		       struct xs_pf_sequence *sequence, uint64_t time, double value);
+		       struct xs_pf_sequence *sequence, uint64_t time, struct xf_text value);
 
 /* An event with the arguments in p->fields and the keys of p->keys. */
 void xs_pf_put_event(struct xs_perfetto *p, struct xs_pf_place *place,
