@@ -371,11 +371,13 @@ static inline bool xs_paused_itself(void)
 	return open == XS_GATE_PAUSED || open == XS_GATE_PAUSED_SLOW;
 }
 
-/* Is xs_watch_begin() and its like to be called? */
+/* Is xs_watch_begin() and its like to be called? Also in a child of fork, from its first event on. */
 static inline bool xs_watching(void)
 {
 	uint32_t open = atomic_load_explicit(&xs_gate->open, memory_order_relaxed);
 
+	if (__builtin_expect(open == XS_GATE_CLOSED, 0) && xs_collector_options())
+		open = atomic_load_explicit(&xs_gate->open, memory_order_relaxed);
 	return open == XS_GATE_SLOW || open == XS_GATE_PAUSED_SLOW;
 }
 

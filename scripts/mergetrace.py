@@ -15,7 +15,6 @@ import re  # noqa: E402
 import shutil  # noqa: E402
 import subprocess  # noqa: E402
 import sys  # noqa: E402
-import tempfile  # noqa: E402
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 PLACES = ("../bin", "../../../bin", "../build/merge")  # installed, beside a build
@@ -172,7 +171,9 @@ class Work:
         clocks = dict.fromkeys(self.paths)
         if self.args.no_clock_sync or len(self.paths) < 2:
             return clocks
-        with tempfile.TemporaryDirectory() as place:
+        from xstrace.temporary import Directory
+
+        with Directory("mergetrace.") as place:
             names = {}
             for number, (path, calls) in enumerate(self.each(ranks.mpi_calls)):
                 name = os.path.join(place, f"{number}.json.gz")

@@ -224,6 +224,71 @@ def test_a_signal_around_a_fork_ends_the_command(tmp_path):
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGTERM, "put away\n", "")
 
 
+STUCK = """
+import ctypes, os, sys
+sys.path.insert(0, sys.argv.pop(1))
+from xstrace import temporary
+from xstrace.running import command
+@command("stuck")
+def main(argv=None):
+    with temporary.Directory("stuck.") as place:
+        open(place + "/file", "w").close()
+        temporary.name_for("never.", "/")
+        print("now", flush=True)
+        mutex = ctypes.create_string_buffer(64)
+        for _ in range(2):  # a library that never comes back to Python
+            ctypes.CDLL(None).pthread_mutex_lock(mutex)
+    return 0
+main()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_library_that_computes_keeps_no_signal(number, tmp_path):
+    """The command ends by it, a few seconds later, and leaves nothing."""
+    env = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen([sys.executable, "-c", STUCK, str(ROOT / "python")], env=env, stdout=subprocess.PIPE) as child:
+        assert child.stdout.readline() == b"now\n" and os.listdir(tmp_path)
+        child.send_signal(number)
+        assert child.wait(30) == -number
+    assert not os.listdir(tmp_path)
+
+
+KILLED = """
+import os, sys, tempfile, time
+sys.path.insert(0, sys.argv.pop(1))
+from xstrace.running import command
+from xstrace.temporary import Directory
+from xstrace.workers import workers
+def work(path):
+    Directory("kept.")
+    import ctypes
+    mutex = ctypes.create_string_buffer(64)
+    for _ in range(2):
+        ctypes.CDLL(None).pthread_mutex_lock(mutex)
+@command("killed")
+def main(argv=None):
+    with workers(count=1) as pool:
+        print("now", flush=True)
+        list(pool.each(work, [("a",)]))
+    return 0
+main()
+"""
+
+
+def test_what_a_killed_worker_leaves_goes_with_the_command(tmp_path):
+    env = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen([sys.executable, "-c", KILLED, str(ROOT / "python")], env=env, stdout=subprocess.PIPE) as child:
+        assert child.stdout.readline() == b"now\n"
+        until = time.monotonic() + 30
+        while not list(tmp_path.rglob("kept.*")) and time.monotonic() < until:
+            time.sleep(0.01)
+        assert list(tmp_path.rglob("kept.*"))
+        child.send_signal(signal.SIGTERM)
+        assert child.wait(30) == -signal.SIGTERM
+    assert not os.listdir(tmp_path)
+
+
 @pytest.mark.parametrize("tool", OVER)
 def test_what_was_there_stays_until_all_is_written(tool, tmp_path):
     """No room for the output: what had its name is as it was, nothing else is left, and a line names it."""

@@ -13,6 +13,7 @@ import sys
 
 from .cli import clip_middle, columns, printable
 from .running import loading
+from .temporary import Directory
 
 FORMATS = ("table", "csv", "json", "parquet", "arrow")
 BINARY = ("parquet", "arrow")
@@ -157,9 +158,7 @@ def _json(relation):
 
 def _parquet(relation, out):
     """Through a file of its own: DuckDB writes to names alone."""
-    import tempfile
-
-    with tempfile.TemporaryDirectory(prefix="xstrace-query.") as place:
+    with Directory("xstrace-query.") as place:
         path = os.path.join(place, "answer.parquet")
         relation.write_parquet(path)
         with open(path, "rb") as file:

@@ -22,6 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 from .cli import printable
 from .running import program
 from .source import ZSTD_WINDOW, TraceError
+from .temporary import Directory
 
 FORMAT = 1  # of the tables: other ones are made when it changes
 ENDINGS = (".json", ".json.zst", ".json.gz", ".pftrace", ".pftrace.zst", ".pftrace.gz")
@@ -166,7 +167,7 @@ def convert(path, cache=True, memory_limit=512 << 20, zstd_window=ZSTD_WINDOW, t
         for place in _places(path):
             with contextlib.suppress(OSError):
                 return _cached(path, status, place, memory_limit, zstd_window, threads)
-    temporary = tempfile.TemporaryDirectory(prefix="xstrace-tables.")
+    temporary = Directory("xstrace-tables.")
     try:
         directory = os.path.join(temporary.name, "tables")
         code, said = _run(path, directory, memory_limit, zstd_window, threads)

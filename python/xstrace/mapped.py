@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
 
 from . import convert, library, tables
 from .cli import printable
@@ -15,6 +14,7 @@ from .convert import NoTables, find_traces
 from .many import NAMES, shown
 from .query import COMMAND, Failed, ask, explain, output_of, write_answer
 from .running import spare
+from .temporary import Directory
 from .workers import Unavailable, workers
 
 
@@ -34,7 +34,7 @@ def map_one(path, query, number, settings):
             # of these Parquet would make doubles
             huge = [column for column, kind in kinds.items() if kind == "HUGEINT"]
             relation = relation.project(_replaced(huge, "decimal(38, 0)"))
-            with tempfile.TemporaryDirectory(prefix="xstrace-query.") as place:
+            with Directory("xstrace-query.") as place:
                 answer = os.path.join(place, "answer.parquet")
                 relation.write_parquet(answer)
                 with open(answer, "rb") as file:
@@ -107,7 +107,7 @@ def _run(args, words, query, form):
         "converter": convert.find_converter(),
         "threads": 1 if count > 1 or args.scheduler else None,
     }
-    with _pool(args, words) as (pool, traces, named), tempfile.TemporaryDirectory(prefix="xstrace-query.") as place:
+    with _pool(args, words) as (pool, traces, named), Directory("xstrace-query.") as place:
         spare(traces, [args.output])
         if not first:
             if args.no_cache:

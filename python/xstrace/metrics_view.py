@@ -15,13 +15,13 @@ import re
 import secrets
 import ssl
 import subprocess
-import tempfile
 import urllib.parse
 
 from .analyze import Misuse, instance_charts, stall_pages
 from .charts import ChartsError, page
 from .cli import printable
 from .stalls import Dump
+from .temporary import Directory
 
 COOKIE = "xstrace-metrics"
 
@@ -146,7 +146,7 @@ def _certificate(folder):
 
 def _secure(server, options):
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    with tempfile.TemporaryDirectory() as folder:
+    with Directory("xstrace-certificate.") as folder:
         paths = [options.certificate, options.key] if options.certificate else _certificate(folder)
         try:
             context.load_cert_chain(*paths)

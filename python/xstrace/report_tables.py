@@ -14,13 +14,13 @@ import os
 import re
 import shutil
 import tarfile
-import tempfile
 
 from . import many
 from .check import DEVICE_CATEGORIES, FOREVER_NS
 from .cli import said
 from .running import opened
 from .source import TraceError
+from .temporary import Directory
 from .trace import events_of, open_trace
 from .workers import workers
 
@@ -89,7 +89,7 @@ def _read_all(place, warn, scheduler, memory_limit):
 
 
 def _members(place, warn):
-    with tempfile.TemporaryDirectory(prefix="xstrace-summary.") as folder, tarfile.open(place) as tar:
+    with Directory("xstrace-summary.") as folder, tarfile.open(place) as tar:
         try:
             for member in tar:
                 source = tar.extractfile(member) if member.isfile() else None

@@ -28,13 +28,13 @@ import shlex
 import shutil
 import subprocess
 import sys
-import tempfile
 from typing import NamedTuple
 
 from .charts import ChartsError, figure, put
 from .cli import Parser, clip_middle, printable, said, say_unusable
 from .metrics import NOT_A_SAMPLE, MetricsError, load, nearest
 from .running import SMALL, command, opened
+from .temporary import Directory
 
 COMMAND = "roofline.py"
 # their peaks and bandwidths in a device configuration
@@ -268,9 +268,8 @@ def _roof(device, precision, level, low, high):
 def profile(options):
     """Runs the application under the tracer, once for each group; the paths of what it wrote, in a folder. Raises Misuse."""
     tracer, words = _tracer(options), shlex.split(options.app)
-    folder = tempfile.mkdtemp(prefix="roofline.")
-    try:
-        found = []
+    found = []
+    with Directory("roofline.") as folder:
         for what, group in (("compute", options.compute_group), ("memory", options.memory_group)):
             run = subprocess.run([tracer, "--group", group, "-q", "-o", os.path.join(folder, what), *words], check=False)
             files = glob.glob(os.path.join(folder, f"{what}.metrics*"))
@@ -279,9 +278,7 @@ def profile(options):
             if run.returncode:
                 print(f"{COMMAND}: {printable(words[0])} ended with status {run.returncode}", file=sys.stderr)
             found.append([section for path in sorted(files) for section in load(path)])
-        return found
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    return found
 
 
 def _tracer(options):

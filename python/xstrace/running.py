@@ -22,9 +22,10 @@ import shutil
 import signal
 import stat
 import sys
-import tempfile
 import threading
 import time
+
+from . import temporary
 
 LEVELS = 4  # from <environment>/lib/python3.11/site-packages/xstrace up to the environment
 UNFINISHED = ".xstrace-"  # how files begin that are still being written
@@ -37,6 +38,7 @@ NO_MEMORY = (
     "without setting an exception",
 )
 PATIENCE_S = 2  # for what is put away; a further signal then ends all
+LONGEST_S = 5  # the same where there is no further one
 AGAIN_S = 0.005
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _loading = []  # a list for each library that is being loaded: the signals that wait until it is there
@@ -197,6 +199,7 @@ def ended_by_signals():
             _loading[-1].append(number)
             return
         if time.monotonic() - ended[1] > PATIENCE_S:
+            temporary.remove_all()
             os._exit(128 + number)
 
     def end_again(_, __):
@@ -207,13 +210,20 @@ def ended_by_signals():
         if not (raised or is_over or _loading) and os.getpid() == owner:
             raise Ended(ended[0])
 
+    def end_at_last(number):
+        """In a thread of its own: a library that computes, or makes nothing of an exception, does not come back to Python."""
+        time.sleep(LONGEST_S)
+        if not is_over:
+            _die_anywhere(number)
+
     before = {number: signal.getsignal(number) for number in ENDING if signal.getsignal(number) is not signal.SIG_IGN}
     lost = sys.unraisablehook
     sys.unraisablehook = lambda what: None if isinstance(what.exc_value, Ended) else lost(what)
     try:
         for number in before:
             signal.signal(number, end)
-        yield ended
+        with _seen_at_once(before, end_at_last):
+            yield ended
     except Ended as error:
         _die(error.number)
     finally:
@@ -241,11 +251,65 @@ def loading():
         raise Ended(waiting[0])
 
 
+_wakeup = -1  # where the numbers of signals are written as they come; -1: nowhere
+
+
+def _set_wakeup(descriptor):
+    if threading.current_thread() is threading.main_thread():
+        signal.set_wakeup_fd(descriptor, warn_on_full_buffer=False)
+
+
+# a signal of a child is none of ours
+os.register_at_fork(before=lambda: _set_wakeup(-1), after_in_parent=lambda: _set_wakeup(_wakeup), after_in_child=lambda: _set_wakeup(-1))
+
+
+@contextlib.contextmanager
+def _seen_at_once(numbers, then):
+    """Calls then(number) in a thread when the first of these signals has come, also while the main thread runs no Python."""
+    global _wakeup
+
+    def watch():
+        while (come := os.read(ends[0], 1)) != b"\0":
+            if come[0] in numbers:
+                then(come[0])
+        for end in ends:
+            os.close(end)
+
+    ends = os.pipe()
+    os.set_blocking(ends[1], False)
+    watcher = threading.Thread(target=watch, daemon=True)
+    size = threading.stack_size(1 << 18)
+    try:
+        watcher.start()
+        _wakeup = ends[1]
+    except RuntimeError:  # no more threads: without it, then
+        pass
+    finally:
+        threading.stack_size(size)
+    _set_wakeup(_wakeup)
+    try:
+        yield
+    finally:
+        _wakeup = -1
+        _set_wakeup(-1)
+        os.write(ends[1], b"\0")
+
+
 def _die(number):
     """Ends the process as the signal would have."""
+    temporary.remove_all()
     with contextlib.suppress(OSError):
         discard_output()
     signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
+
+
+def _die_anywhere(number):
+    """The same in any thread."""
+    import ctypes
+
+    temporary.remove_all()
+    ctypes.CDLL(None).signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)
 
 
@@ -280,11 +344,13 @@ def written(path, mode="wb", **how):
             with open(path, mode, **how) as file:
                 yield file
             return
-        descriptor, unfinished = tempfile.mkstemp(prefix=UNFINISHED, dir=os.path.dirname(real))
+        unfinished = temporary.name_for(UNFINISHED, os.path.dirname(real))
+        descriptor = os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         with open(descriptor, mode, **how) as file:
             os.fchmod(descriptor, _mode_of(old))
             yield file
         os.replace(unfinished, real)
+        temporary.forget(unfinished)
     except BaseException as error:
         if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
             if _is_of(error.filename, unfinished, real):
@@ -314,6 +380,7 @@ def _left(unfinished):
     """Removes the file, if there is one. What to say where it stays: a directory may take files and give none back (chattr +a)."""
     try:
         if unfinished:
+            temporary.forget(unfinished)
             os.unlink(unfinished)
     except FileNotFoundError:
         pass

@@ -10,11 +10,11 @@ from __future__ import annotations
 import contextlib
 import glob
 import os
-import tempfile
 
 from .convert import NoTables, convert_all, find_traces
 from .running import is_lack_of_memory, loading
 from .source import ZSTD_WINDOW
+from .temporary import Directory
 
 # table: {column: the number by whose count it is moved where several traces become one database}
 TABLES = {
@@ -98,7 +98,7 @@ class Tables:
             self.paths = [part.path for part in self._parts]
             self.missing = [part.path for part in self._parts if part.status]
             load_duckdb()  # takes time in which a process may be killed: nothing is to be left then
-            spill = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="xstrace-query."))
+            spill = self._stack.enter_context(Directory("xstrace-query."))
             self.connection = database(memory_limit, spill, threads)
             self._stack.callback(self.connection.close)
             if len(self._parts) > 1:

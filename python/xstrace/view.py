@@ -12,7 +12,6 @@ import os
 import secrets
 import shutil
 import sys
-import tempfile
 import urllib.parse
 import webbrowser
 
@@ -22,6 +21,7 @@ from .metrics import MetricsError, load
 from .repair import repair_trace
 from .running import command
 from .source import CHUNK, Source, TraceError
+from .temporary import Directory
 from .trace import events_of, open_trace
 
 COMMAND = "uniview.py"
@@ -104,7 +104,7 @@ def show(path, name):
 @contextlib.contextmanager
 def _readable(path):
     """The path of the trace as the page can read it: itself, or what is made of a packed or faulty one. And: does it link to https?"""
-    with tempfile.TemporaryDirectory(prefix="xstrace-view.") as folder:
+    with Directory("xstrace-view.") as folder:
         with open_trace(path) as trace:
             for _ in events_of(trace):
                 pass

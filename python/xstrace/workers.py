@@ -25,6 +25,7 @@ import threading
 
 from . import ranks, source
 from .running import ENDING, ended_by_signals, loading
+from .temporary import Directory
 
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 BATCH = 32  # calls in one task of a cluster
@@ -49,27 +50,39 @@ class _Processes:
 
     def __enter__(self):
         self._hook, threading.excepthook = threading.excepthook, self._lose
+        self._place = None
+        with contextlib.suppress(OSError):  # they may need none
+            self._place = Directory("xstrace-work.")
         try:
-            self._pool = concurrent.futures.ProcessPoolExecutor(self._count, initializer=_begin, initargs=(os.getpid(),))
+            given = (os.getpid(), self._place and self._place.name)
+            self._pool = concurrent.futures.ProcessPoolExecutor(self._count, initializer=_begin, initargs=given)
         except OSError as error:
+            self._leave()
             raise _no_processes(error) from None
         return self
+
+    def _leave(self):
+        threading.excepthook = self._hook
+        if self._place:
+            self._place.cleanup()
 
     def _lose(self, what):
         """A thread of the executor has ended, for want of memory or threads: its futures would never be done."""
         self._lost = what.exc_value
 
     def __exit__(self, kind, *_):
-        threading.excepthook = self._hook
-        if kind:  # nobody waits for what they still do
-            children = multiprocessing.active_children()
-            for child in children:
-                child.terminate()
-            for child in children:  # one that could not even begin may not know what a signal means to it
-                child.join(LOOK_S)
-                child.kill()
-        with contextlib.suppress(RuntimeError):  # of a thread that could not be started
-            self._pool.shutdown(cancel_futures=True)
+        try:
+            if kind:  # nobody waits for what they still do
+                children = multiprocessing.active_children()
+                for child in children:
+                    child.terminate()
+                for child in children:  # one that could not even begin may not know what a signal means to it
+                    child.join(LOOK_S)
+                    child.kill()
+            with contextlib.suppress(RuntimeError):  # of a thread that could not be started
+                self._pool.shutdown(cancel_futures=True)
+        finally:
+            self._leave()
 
     def find(self, places, names=ranks.NAMES):
         return sorted(ranks.find(places, names))
@@ -86,7 +99,6 @@ class _Processes:
                 raise Unavailable("a process that did the work was ended: is there enough memory?")
             yield path, None if error else future.result(), error
 
-
     def _error_of(self, future):
         while not self._lost:
             try:
@@ -100,9 +112,13 @@ def _no_processes(error):
     return Unavailable(f"no further process can be made: {getattr(error, 'strerror', None) or error}")
 
 
-def _begin(parent):
-    """In each process of the pool: it ends with its parent, and between two pieces of work as any program. It shows nothing by itself."""
+def _begin(parent, place):
+    """In each process of the pool: it ends with its parent, and between two pieces of work as any program. It shows nothing by itself.
+
+    place: where it has what is temporary, which the parent removes; None: where it likes.
+    """
     source.is_shown = False
+    tempfile.tempdir = place
     for number in ENDING:
         signal.signal(number, signal.SIG_DFL)
     if sys.platform == "linux":
@@ -137,7 +153,7 @@ class _Cluster:
         try:
             if not self._client.scheduler_info()["workers"]:
                 raise Unavailable("the scheduler has no workers: start some with `dask worker ADDRESS` near the traces")
-            with tempfile.TemporaryDirectory() as place:
+            with Directory("xstrace-package.") as place:
                 here = os.path.dirname(os.path.abspath(__file__))
                 copy = os.path.join(place, "package", "xstrace")
                 shutil.copytree(here, copy, ignore=shutil.ignore_patterns("__pycache__"))
