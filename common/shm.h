@@ -329,7 +329,7 @@ struct xs_open_task {
 struct xs_ring_saved {
 	uint64_t tail, records;
 	uint32_t tid, depth;
-	uint32_t name, reserved; /* of the thread, interned */
+	uint32_t name, row; /* of the thread, and of the track that its tasks go to; interned */
 	struct xs_open_task open[XS_RING_SAVED];
 };
 
@@ -380,7 +380,7 @@ struct xs_kept_file {
 	struct xs_kept_numbers numbers;
 };
 
-#define XS_SHM_VERSION	  31u
+#define XS_SHM_VERSION	  32u
 #define XS_PAGE		  4096u
 #define XS_KEPT_HEADER	  8192u	 /* of struct xs_kept_file */
 #define XS_PROCESS_FIRST  4096u	 /* of struct xs_process_file */

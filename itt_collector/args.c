@@ -86,10 +86,11 @@ char *itt_arg_open(struct itt_args *args, uint32_t key, size_t *ret_room)
 	return (char *)(arg + 1);
 }
 
-void itt_arg_written(struct itt_args *args, size_t length)
+void itt_arg_written(struct itt_args *args, size_t length, bool cut)
 {
 	struct xs_arg *arg = (struct xs_arg *)((char *)(args->record + 1) + args->length);
 
+	arg->cut = cut;
 	arg->count = (uint16_t)length;
 	args->length += (uint32_t)(sizeof(*arg) + ((length + 7) & ~(size_t)7));
 }

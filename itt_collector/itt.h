@@ -150,7 +150,7 @@ void itt_arg_address(struct itt_args *args, const char *key, const void *address
  * there is no room.
  */
 char *itt_arg_open(struct itt_args *args, uint32_t key, size_t *ret_room);
-void itt_arg_written(struct itt_args *args, size_t length);
+void itt_arg_written(struct itt_args *args, size_t length, bool cut);
 
 /* The same without arguments. */
 void itt_write(uint8_t kind, uint8_t flags, uint32_t name, struct xs_id id, uint64_t tick);

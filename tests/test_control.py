@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from conftest import APPS, NOBODY, ROOT, XSTRACE, alive, copy_build, expected_lines, root_only, wait_until
+from conftest import APPS, NOBODY, ROOT, XSTRACE, alive, compile_c, copy_build, expected_lines, root_only, wait_until
 
 ITT = "--chrome-itt-logging"
 CALL = "--chrome-call-logging"
@@ -160,6 +160,47 @@ def test_iterations(xstrace, which, shown):
     """From the begin of the first to the end of the last."""
     text = "=a0 " + " ".join(f"+step =a{i} - =between" for i in range(1, 5))
     assert steps(xstrace, f"{ITT} --iterations {which}", text) == shown
+
+
+FORKS_IN_THE_MIDDLE = r"""
+#include <ittnotify.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void step(__itt_domain *domain, const char *who, int number)
+{
+	char name[16];
+
+	sprintf(name, "%s%d", who, number);
+	__itt_task_begin(domain, __itt_null, __itt_null, __itt_string_handle_create("step"));
+	__itt_marker(domain, __itt_null, __itt_string_handle_create(name), __itt_scope_task);
+	__itt_task_end(domain);
+}
+
+int main(void)
+{
+	__itt_domain *domain = __itt_domain_create("d");
+
+	for (int i = 1; i <= 3; i++)
+		step(domain, "parent", i);
+	if (!fork()) {
+		for (int i = 4; i <= 6; i++)
+			step(domain, "child", i);
+		_exit(0);
+	}
+	wait(NULL);
+	return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("which, shown", [("3-4", ["child4", "parent3"]), ("4", ["child4"]), ("5-6", ["child5", "child6"])])
+def test_iterations_go_on_in_a_child(xstrace, which, shown):
+    """Its first task counts, too."""
+    run = xstrace(f"{ITT} --iterations step:{which}", compile_c(xstrace.home / "forks", FORKS_IN_THE_MIDDLE))
+    found = [re.search(r"(child|parent)\d", e["name"]) for trace in run.traces for e in trace.events if e["ph"] == "i"]
+    assert sorted(one[0] for one in found if one) == shown
 
 
 def test_iterations_of_a_frame(xstrace):

@@ -119,6 +119,9 @@ int main(void)
 	for (int i = 0; i < 3; i++)
 		__itt_counter_set_value(counter, &whole[i]);
 	__itt_task_end(domain);
+	__itt_task_begin(domain, __itt_null, __itt_null, name);
+	__itt_formatted_metadata_add(domain, __itt_string_handle_create("%02000d"), 7);
+	__itt_task_end(domain);
 	memset(longest, 'k', 299);
 	longest[299] = 0;
 	__itt_task_begin(domain, __itt_null, __itt_null, name);
@@ -130,15 +133,16 @@ int main(void)
 
 
 def test_whole_numbers_are_exact(xstrace):
-    """Of 64 bits, with and without sign, also in what is merged. A key that is cut says so."""
+    """Of 64 bits, with and without sign, also in what is merged. A key or text that is cut says so."""
     app = compile_c(xstrace.home / "numbers", NUMBERS)
     run = xstrace("--chrome-itt-logging", app)
     merged = xstrace.cwd / "merged.pftrace"
     subprocess.run([BUILD / "merge/xstrace-merge", "-o", merged, *run.trace_files], cwd=xstrace.cwd, check=True, capture_output=True)
     run = xstrace(f"--chrome-itt-logging {PERFETTO}", app)
     for trace in (run.trace, Trace(merged)):
-        first, second = (s for s in trace.slices if s.name == "d::t")
+        first, formatted, second = (s for s in trace.slices if s.name == "d::t")
         assert first.args["k"] == [11918176334818451679, 2**64 - 1, 2**63, 2**63 - 1, -(2**63), 1 - 2**63, -1]
+        assert formatted.args["cut"] is True and "0" * 1900 in formatted.args["metadata"][0]
         assert second.args["cut"] is True and "k" * 256 in second.args
         values = [e["args"]["value"] for e in trace.events if e["ph"] == "C" and e["name"].endswith("c")]
         assert values == [9007199254740993, -(2**63), 2**63 - 1]

@@ -322,6 +322,40 @@ def test_recover_writes_no_trace_for_two(xstrace):
     check_recovered(run)
 
 
+ON_A_TRACK = r"""
+#include <ittnotify.h>
+#include <stdio.h>
+
+int main(void)
+{
+	__itt_domain *domain = __itt_domain_create("steps");
+	__itt_string_handle *name = __itt_string_handle_create("a");
+	__itt_track_group *group = __itt_track_group_create(__itt_string_handle_create("G"), __itt_track_group_type_normal);
+
+	__itt_set_track(__itt_track_create(group, __itt_string_handle_create("T"), __itt_track_type_normal));
+	for (int i = 0; i < 20000; i++) {
+		if (i == 10000) {
+			puts("ready");
+			fflush(stdout);
+			getchar();
+		}
+		__itt_task_begin(domain, __itt_null, __itt_null, name);
+		__itt_task_end(domain);
+	}
+	return 0;
+}
+"""
+
+
+def test_recover_goes_on_with_the_track_of_a_thread(xstrace):
+    app = compile_c(xstrace.home / "itt_steps", ON_A_TRACK)
+    run, _ = killed_run(xstrace, app=app, args=[])
+    recover(run)
+    assert run.trace.count("tasks") == 20000
+    names = {e["tid"]: e["args"]["name"] for e in run.trace.events if e["ph"] == "M" and e["name"] == "thread_name"}
+    assert {names[task.track[1]] for task in run.trace.tasks} == {"G/T"}
+
+
 @pytest.mark.parametrize("spoil", ["cut", "noise", "pipe", "link"])
 def test_recover_says_which_file_of_a_process_it_cannot_use(xstrace, spoil):
     """Beside it lies what the drain process has kept of that process. Its trace stays as it was written; other processes' are completed."""

@@ -8,6 +8,14 @@ import re
 _API = re.compile(r"(?:cl|zes?|zet|zex|cu|cuda|hip|ur|nccl|nvml)[A-Z]|(?:P?MPI_|MPIX_|MPI::).")
 
 
+_MOVES = re.compile(r"Read|Write|Copy|Fill|Map|Memcpy|Memset")
+
+
+def moves_data(name: str) -> bool:
+    """Does an API's function of this name, as the name of a device's work, mean a copy or a fill?"""
+    return _MOVES.search(name) is not None
+
+
 def is_call(name: str) -> bool:
     """Is it the name of an API's function? Else it is a task's."""
     return _API.match(name) is not None

@@ -22,7 +22,7 @@ from .convert import find_traces
 from .energy import Energy, as_csv, as_json, as_text
 from .halves import Halves
 from .intervals import Intervals
-from .kinds import is_call
+from .kinds import is_call, moves_data
 from .overhead import OWN_ARGS, NetTimes, kind_of_task, overhead_of
 from . import running
 from .source import ZSTD_WINDOW
@@ -91,6 +91,7 @@ class Summary:
         self.tasks = collections.defaultdict(Total)
         self.kernels = collections.defaultdict(Total)
         self.copies = collections.defaultdict(Total)
+        self.others = collections.defaultdict(Total)  # other work of devices: barriers, migrations, native kernels
         self._halves = Halves()
         self._busy = {}  # pid of a device -> (starts, ends)
         self._names = {}  # pid -> process_name
@@ -195,7 +196,10 @@ class Summary:
             if type(size) is not int:
                 size = int(match.group(2))
         if type(size) is not int and category not in KINETO_COPIES:
-            return self.kernels[name]
+            if category == "kernel" or not is_call(name):
+                return self.kernels[name]
+            if not moves_data(name):
+                return self.others[name]
         total = self.copies[name]
         if type(size) is int and 0 <= size < 1 << 62:
             total.bytes += size
@@ -238,7 +242,7 @@ class Summary:
             "phases": dict(self.phases),
             **{
                 what: [{"name": name, "count": one.count, "ns": one.ns} for name, one in _sorted(totals)]
-                for what, totals in (("calls", self.calls), ("tasks", self.tasks), ("kernels", self.kernels))
+                for what, totals in (("calls", self.calls), ("tasks", self.tasks), ("kernels", self.kernels), ("other_work", self.others))
             },
             "copies": [{"name": name, "count": one.count, "ns": one.ns, "bytes": one.bytes} for name, one in _sorted(self.copies)],
             "devices": [{"name": name, "pid": pid, "busy_ns": busy} for pid, name, busy in self._devices()],

@@ -165,6 +165,7 @@ static void restore(struct xs_track *track)
 		track->pos = head & ~15ull;
 	}
 	track->tid = saved->tid;
+	track->row = saved->row;
 	track->records = saved->records;
 	if (track->process->run->options->flight)
 		go_back(track);

@@ -35,6 +35,7 @@ static void save(struct xs_track *track)
 	saved->tail = track->pos;
 	saved->records = track->records;
 	saved->tid = track->tid;
+	saved->row = track->row;
 	saved->name = track->thread == UINT32_MAX ? 0 : track->process->threads[track->thread].name;
 	saved->depth = depth;
 	for (uint32_t i = 0; i < depth; i++) {
