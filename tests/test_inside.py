@@ -482,3 +482,36 @@ def test_a_process_in_our_thread_by_the_system_call(xstrace):
     run.wait(40)
     assert (run.status, run.err) == (0, "")
     check_spoilt(run)
+
+
+OVERWRITES = r"""
+#include <ittnotify.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+int main(void)
+{
+	__itt_domain *domain = __itt_domain_create("d");
+	FILE *maps = fopen("/proc/self/maps", "r");
+	char line[8192], own[32];
+	unsigned long from;
+
+	__itt_task_begin(domain, __itt_null, __itt_null, __itt_string_handle_create("t"));
+	__itt_task_end(domain);
+	sleep(1); /* it is known by then */
+	sprintf(own, "/p%d.", getpid());
+	while (fgets(line, sizeof(line), maps))
+		if (strstr(line, own) && sscanf(line, "%lx-", &from) == 1)
+			memset((void *)from, 255, 4096);
+	return 5;
+}
+"""
+
+
+def test_what_is_overwritten_says_nothing(xstrace):
+    """One line tells that, instead of all that the words there would mean."""
+    run = xstrace(ITT, compile_c(xstrace.home / "overwrites", OVERWRITES))
+    assert run.status == 5 and run.trace.count("tasks") == 1
+    assert sum("has overwritten what it shares" in line for line in run.said) == 1
+    assert not [line for line in run.said if "SYCL" in line or "sandbox" in line or "Python" in line]

@@ -536,3 +536,21 @@ def test_tables_of_hostile_traces(tmp_path):
     (tmp_path / "x.json").write_text(json.dumps({"baseTimeNanoseconds": 2**62, "metadata": {"host": [1], "rank": 10**30, "pid": 10**30}, "traceEvents": bad}))
     mergetrace("--parquet", "tables", "--statistics", "s.json", "--no-clock-sync", "x.json", cwd=tmp_path, status=0)
     assert parquet.read_table(tmp_path / "tables/x.parquet").num_rows == 2
+
+
+def test_many_processes_in_perfettos_format(tmp_path):
+    """The time grows as their number, not as its square: a minute for these, else."""
+    one = '{"ph":"X","name":"n","pid":%d,"tid":%d,"ts":%d,"dur":1}'
+    path = tmp_path / "many.json"
+    path.write_text('{"traceEvents":[\n' + ",\n".join(one % (i + 1, i + 1, i) for i in range(60_000)) + "\n]}")
+    began = os.times().children_user
+    subprocess.run([MERGE, "--wait", "0", "-o", tmp_path / "all.pftrace", path], check=True, capture_output=True, timeout=120)
+    assert os.times().children_user - began < 3
+
+
+def test_more_processes_than_are_known(tmp_path):
+    one = '{"ph":"X","name":"n","pid":%d,"tid":1,"ts":%d,"dur":1}'
+    path = tmp_path / "more.json"
+    path.write_text('{"traceEvents":[\n' + ",\n".join(one % (i + 1, i) for i in range(65_546)) + "\n]}")
+    done = subprocess.run([MERGE, "--wait", "0", "-o", tmp_path / "all.json", path], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1 and "10 events" in done.stderr and "more than 65536 processes" in done.stderr

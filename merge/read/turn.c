@@ -173,8 +173,10 @@ static void say_damage(const struct xm_input *input)
 	else if (r->cut && !r->source.error)
 		xm_say("xstrace-merge: %s: was cut; all before that is merged", input->path);
 	if (input->unfit)
-		xm_say("xstrace-merge: %s: %llu events without a usable ph, pid or time; left out",
-		       input->path, (unsigned long long)input->unfit);
+		xm_say("xstrace-merge: %s: %llu events without a usable ph, pid or time, or of "
+		       "more than %u "
+		       "processes; left out",
+		       input->path, (unsigned long long)input->unfit, XM_PROCESSES);
 }
 
 /* A later pass: did it meet what the first one had met? */

@@ -443,6 +443,8 @@ static int perfetto_close(struct xm_sink *sink, const struct xm_merge *merge,
 		free(p->stamps[kind]);
 	}
 	xf_map_free(&p->track_map);
+	xf_map_free(&p->places);
+	free(p->orders);
 	xm_sort_free(p->sort);
 	free(p->tracks);
 	free(p->pids);

@@ -55,6 +55,8 @@ struct xm_perfetto {
 	struct xm_track *tracks;
 	uint32_t track_room;
 	uint32_t *pids, pid_room; /* of the output, by the processes' order */
+	struct xf_map places;	  /* of the merged events' pids in `orders` */
+	uint32_t *orders, order_room;
 	struct xf_proto fields, packet;
 	struct xm_shape shape;
 	struct xf_annotator annotator;

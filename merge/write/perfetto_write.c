@@ -44,6 +44,18 @@ static uint32_t take_number(struct xf_map *taken, uint32_t whose, uint32_t numbe
 	return key[1];
 }
 
+/* Of which order the process is that has a pid of the output; of two the first one. */
+static void note_order(struct xm_perfetto *p, const struct xm_process *process)
+{
+	uint32_t count = p->places.count;
+	uint32_t place = xf_map_add(&p->places, &process->out_pid, sizeof(process->out_pid));
+
+	if (place == XF_NONE || !xf_room_for(&p->orders, &p->order_room, place, sizeof(*p->orders)))
+		xm_perfetto_fail(p, -ENOMEM);
+	else if (place == count)
+		p->orders[place] = process->order;
+}
+
 /*
  * Pids and tids are int32_t there: those that are none get others, which nothing has that the
  * output holds; so the ones that fit come first.
@@ -53,6 +65,7 @@ void xm_perfetto_number(struct xm_perfetto *p, const struct xm_merge *merge)
 	struct xf_map taken;
 
 	xf_map_init(&taken, UINT32_MAX - 1, UINT32_MAX);
+	xf_map_init(&p->places, UINT32_MAX - 1, UINT32_MAX);
 	for (int own = 0; own < 2; own++) {
 		const struct xm_process *process;
 		const struct xm_input *input;
@@ -61,6 +74,7 @@ void xm_perfetto_number(struct xm_perfetto *p, const struct xm_merge *merge)
 		while (xm_next_process(merge, &place, &part, &input, &process)) {
 			if ((process->out_pid > INT32_MAX) != own)
 				continue;
+			note_order(p, process);
 			if (!xf_room_for(&p->pids, &p->pid_room, process->order, sizeof(*p->pids)))
 				xm_perfetto_fail(p, -ENOMEM);
 			else
@@ -79,16 +93,11 @@ void xm_perfetto_number(struct xm_perfetto *p, const struct xm_merge *merge)
 	xf_map_free(&taken);
 }
 
-static uint32_t order_of(const struct xm_merge *merge, uint32_t out_pid)
+static uint32_t order_of(const struct xm_perfetto *p, uint32_t out_pid)
 {
-	const struct xm_process *process;
-	const struct xm_input *input;
-	uint32_t place = 0, part = 0;
+	uint32_t place = xf_map_find(&p->places, &out_pid, sizeof(out_pid));
 
-	while (xm_next_process(merge, &place, &part, &input, &process))
-		if (process->out_pid == out_pid)
-			return process->order;
-	return 0;
+	return place == XF_NONE ? 0 : p->orders[place];
 }
 
 /* Sequence 1 tells of all tracks and of the time of day. */
@@ -150,13 +159,12 @@ static void put_processes(struct xm_perfetto *p, const struct xm_merge *merge)
 }
 
 /* Track `index`, and that it has a sequence of its own; its times begin at `start`. */
-static void put_track(struct xm_perfetto *p, const struct xm_merge *merge, uint32_t index,
-		      int64_t start)
+static void put_track(struct xm_perfetto *p, uint32_t index, int64_t start)
 {
 	static const uint64_t ids[2] = { CLOCK_BOOTTIME_ID, CLOCK_OWN_ID };
 	const struct xm_track *t = &p->tracks[index];
 	struct xf_proto *o = &p->packet;
-	uint64_t uuid = t->tid < 0 && !t->is_counter ? process_uuid(p, order_of(merge, t->pid))
+	uint64_t uuid = t->tid < 0 && !t->is_counter ? process_uuid(p, order_of(p, t->pid))
 						     : (uint64_t)index + 1;
 	size_t track, inner, clock;
 
@@ -187,14 +195,14 @@ static void put_track(struct xm_perfetto *p, const struct xm_merge *merge, uint3
 	xf_proto_uint(o, PACKET_SEQUENCE_ID, index + 2);
 	track = xf_proto_begin(o, PACKET_TRACK_DESCRIPTOR);
 	xf_proto_uint(o, TRACK_UUID, uuid);
-	xf_proto_uint(o, TRACK_PARENT, process_uuid(p, order_of(merge, t->pid)));
+	xf_proto_uint(o, TRACK_PARENT, process_uuid(p, order_of(p, t->pid)));
 	if (t->is_counter) {
 		if (t->name.data)
 			xf_proto_bytes(o, TRACK_NAME, t->name.data, t->name.length);
 		xf_proto_end(o, xf_proto_begin(o, TRACK_COUNTER));
 	} else {
 		inner = xf_proto_begin(o, TRACK_THREAD);
-		xf_proto_uint(o, THREAD_PID, p->pids[order_of(merge, t->pid)]);
+		xf_proto_uint(o, THREAD_PID, p->pids[order_of(p, t->pid)]);
 		xf_proto_uint(o, THREAD_TID, t->out_tid);
 		if (t->sort_index >= 0 && t->sort_index <= INT32_MAX)
 			xf_proto_uint(o, THREAD_SORT_INDEX, (uint64_t)t->sort_index);
@@ -307,7 +315,7 @@ static void push_end(struct xm_perfetto *p, struct ends *ends, int64_t time)
 	ends->times[ends->count++] = time;
 }
 
-static void put_events(struct xm_perfetto *p, const struct xm_merge *merge)
+static void put_events(struct xm_perfetto *p)
 {
 	struct ends ends = { 0 };
 	struct xm_record record;
@@ -321,7 +329,7 @@ static void put_events(struct xm_perfetto *p, const struct xm_merge *merge)
 				put_end(p, track, &now, ends.times[--ends.count]);
 			track = record.key.track;
 			now = record.key.start;
-			put_track(p, merge, track, now);
+			put_track(p, track, now);
 		}
 		/*
 		 * an arrow may start where a slice ends; a slice that begins there is another one
@@ -350,5 +358,5 @@ void xm_perfetto_write(struct xm_perfetto *p, const struct xm_merge *merge)
 {
 	put_clocks(p, merge);
 	put_processes(p, merge);
-	put_events(p, merge);
+	put_events(p);
 }

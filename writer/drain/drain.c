@@ -394,16 +394,24 @@ static int follow_run(struct xs_loop *loop)
 	return 0;
 }
 
+#define MOST_PIDS (1u << 22) /* PID_MAX_LIMIT of the kernel */
+
 /* Processes of which there is no trace, and why. */
 static void tell_not_traced(const struct xs_loop *loop)
 {
 	uint32_t failed = atomic_load(&loop->run.mailbox->join_failed);
 
 	failed -= failed < loop->lost.failed ? failed : loop->lost.failed;
-	if (failed)
+	if (loop->spoilt_files && !loop->run.recovering)
+		xs_tell("[WARNING] %u process%s not traced: what %s with us was overwritten\n",
+			loop->spoilt_files, loop->spoilt_files == 1 ? " is" : "es are",
+			loop->spoilt_files == 1 ? "it shares" : "they share");
+	if (failed > MOST_PIDS)
+		xs_tell("[WARNING] what the run's processes share was overwritten by one of "
+			"them\n");
+	else if (failed)
 		xs_tell("[WARNING] %u process%s not traced: no memory, no descriptor or no right "
-			"to "
-			"make files in %s\n",
+			"to make files in %s\n",
 			failed, failed == 1 ? " is" : "es are", loop->run.dir);
 	if (!loop->run.recovering && !loop->stopped && !loop->app_seen && !loop->app_not_run &&
 	    !loop->run.app_not_traced && !failed && !xs_lost_has(&loop->lost, loop->run.app_pid))

@@ -78,6 +78,7 @@ struct look {
 	struct found *found; /* in the order of serials, which is that of joining */
 	size_t count, room;
 	bool again, unready, blind;
+	uint32_t spoilt; /* files that are none of ours */
 };
 
 static int compare(const void *first, const void *second)
@@ -172,6 +173,7 @@ static void meet(struct look *look, const struct found *found)
 
 		if (loop->run.recovering && !blind)
 			tell_spoilt(loop, found, name);
+		look->spoilt += !blind && !unready;
 		look->blind |= blind;
 		look->unready |= unready;
 		look->again |= unready && about_to_join(loop, found->pid);
@@ -228,6 +230,7 @@ bool xs_loop_find(struct xs_loop *loop, bool all)
 	free(look.found);
 	loop->looks++;
 	loop->looked = xs_clock_ns(CLOCK_MONOTONIC);
+	loop->spoilt_files = look.spoilt;
 	if (!look.unready)
 		loop->unready_since = 0;
 	if (!look.blind)

@@ -154,8 +154,25 @@ static void tell_unfreed(const struct xs_process *process, const struct xs_unfre
 			(unsigned long long)bytes);
 }
 
+/* By the program, or by a child with fewer rights: then it says nothing of itself. */
+static bool is_overwritten(const struct xs_process *process)
+{
+	const volatile struct xs_process_file *file = process->file;
+
+	return file->magic != XS_MAGIC || file->pid != process->pid ||
+	       file->serial != process->serial;
+}
+
 void xs_process_tell_end(const struct xs_process *process)
 {
+	if (is_overwritten(process)) {
+		tell_missing(process);
+		tell_omitted(process);
+		xs_tell("[WARNING] process %d (%s), or a child of it, has overwritten what it "
+			"shares with us; what it could not record is not known\n",
+			process->pid, process->comm);
+		return;
+	}
 	for (unsigned i = 0;
 	     i < XS_UNFREED && !(process->run->flight && process->end == XS_END_RUNNING); i++)
 		tell_unfreed(process, &process->file->unfreed[i]);
