@@ -39,7 +39,7 @@ enum xs_mpi_word {
 	 * XS_MPI_FROM_ALL
 	 */
 	XS_MPI_FROM,
-	XS_MPI_RESULT,	 /* of a call that failed */
+	XS_MPI_RESULT,	 /* of a call that failed: the code | its enum xs_mpi_error << 32 */
 	XS_MPI_DURATION, /* of a call that took too long for the record's 48 bits */
 	XS_MPI_WORDS,
 };
@@ -48,6 +48,32 @@ enum xs_mpi_word {
 #define XS_MPI_SELF    2u
 #define XS_MPI_NOTHING INT32_MIN /* a half of a word that is not known, and not shown */
 #define XS_MPI_NO_PEER -1	 /* MPI_PROC_NULL */
+
+/*
+ * Classes of errors, by the numbers that MPI 5's ABI gives them: of those that MPI has for
+ * arguments that are wrong, and for messages.
+ */
+enum xs_mpi_error {
+	XS_MPI_ERR_UNNAMED, /* any other one, or not known */
+	XS_MPI_ERR_BUFFER,
+	XS_MPI_ERR_COUNT,
+	XS_MPI_ERR_TYPE,
+	XS_MPI_ERR_TAG,
+	XS_MPI_ERR_COMM,
+	XS_MPI_ERR_RANK,
+	XS_MPI_ERR_REQUEST,
+	XS_MPI_ERR_ROOT,
+	XS_MPI_ERR_GROUP,
+	XS_MPI_ERR_OP,
+	XS_MPI_ERR_TOPOLOGY,
+	XS_MPI_ERR_DIMS,
+	XS_MPI_ERR_ARG,
+	XS_MPI_ERR_UNKNOWN,
+	XS_MPI_ERR_TRUNCATE,
+	XS_MPI_ERR_OTHER,
+	XS_MPI_ERR_INTERN,
+	XS_MPI_ERR_INFO = 34,
+};
 
 /*
  * XS_MPI_FROM: a bit for each of the first XS_MPI_FROM_BITS ranks of the communicator (between

@@ -340,7 +340,7 @@ def wrapper(f, number, symbol, shapes, language):
 
     straight = ["{"] if f.collective else [""]
     if f.collective:
-        straight += ["\t\tif (found->id || xs_mpi_inside)", f"\t\t\treturn {call(words)};", f"\t\tcall.result = {call(words)};",
+        straight += ["\t\tif (xs_mpi_inside)", f"\t\t\treturn {call(words)};", f"\t\tcall.result = {call(words)};",
                      *late(f, language, "\t\t", "call.result"), "\t\treturn call.result;", "\t}"]
     else:
         straight.append(f"\t\treturn {call(words)};")
@@ -360,9 +360,11 @@ def wrapper(f, number, symbol, shapes, language):
 
 
 def late(f, language, indent, failed):
-    """Statements after a collective call on a communicator that was not known before."""
+    """Statements after a collective call: on a communicator that was not known before, and where it failed."""
     return [f"{indent}if (__builtin_expect(!found->id, 0))",
-            f"{indent}\tnumber = xs_mpi_collective_late(&found, {language.read(f, f.comm)}, {failed});"]
+            f"{indent}\tnumber = xs_mpi_collective_late(&found, {language.read(f, f.comm)}, {failed});",
+            f"{indent}if (__builtin_expect({failed}, 0))",
+            f"{indent}\tnumber = xs_mpi_collective_failed(found, number, {failed});"]
 
 
 def hooks(f, language):
@@ -471,7 +473,7 @@ def always(f, language, words, passed, hook, record, comm, needed, special, resu
     lines.append("\t\txs_mpi_inside = XS_FRAME_MARK();")
     if fortran:
         lines += [f"\t\treal({', '.join(words)});", "\t\txs_mpi_inside = 0;"]
-        failed = "ierror && *(const int32_t *)ierror"
+        failed = "(ierror ? *(const int32_t *)ierror : 0)"
     else:
         lines += [f"\t\tcall.result = real({', '.join(words)});", "\t\txs_mpi_inside = 0;"]
         failed = "call.result"

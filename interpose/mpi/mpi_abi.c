@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+#include "mpi_record.h"
+
 struct xs_mpi_abi xs_mpi_abi = { .handle_mask = UINT64_MAX };
 
 static const struct xs_mpi_abi mpich = {
@@ -29,6 +31,7 @@ static const struct xs_mpi_abi mpich = {
 	.status = XS_MPI_STATUS_MPICH,
 	.status_size = 20,
 	.error_other = 15,
+	.own_classes = true,
 };
 
 static const struct xs_mpi_abi open_mpi = {
@@ -45,6 +48,7 @@ static const struct xs_mpi_abi open_mpi = {
 	.status = XS_MPI_STATUS_OPEN,
 	.status_size = 24,
 	.error_other = 16,
+	.codes_are_classes = true,
 };
 
 static const struct xs_mpi_abi standard = {
@@ -67,6 +71,26 @@ static const struct xs_mpi_abi standard = {
 	.status_size = 32,
 	.error_other = 16,
 };
+
+uint32_t xs_mpi_class_of(const struct xs_mpi_abi *abi, int32_t class)
+{
+	/* MPICH's, by their numbers from 0 on */
+	static const uint8_t own[] = {
+		XS_MPI_ERR_UNNAMED,	XS_MPI_ERR_BUFFER,   XS_MPI_ERR_COUNT,
+		XS_MPI_ERR_TYPE,	XS_MPI_ERR_TAG,	     XS_MPI_ERR_COMM,
+		XS_MPI_ERR_RANK,	XS_MPI_ERR_ROOT,     XS_MPI_ERR_GROUP,
+		XS_MPI_ERR_OP,		XS_MPI_ERR_TOPOLOGY, XS_MPI_ERR_DIMS,
+		XS_MPI_ERR_ARG,		XS_MPI_ERR_UNKNOWN,  XS_MPI_ERR_TRUNCATE,
+		XS_MPI_ERR_OTHER,	XS_MPI_ERR_INTERN,   [19] = XS_MPI_ERR_REQUEST,
+		[28] = XS_MPI_ERR_INFO,
+	};
+
+	if (abi->own_classes)
+		return class >= 0 && class < (int32_t)sizeof(own) ? own[class] : XS_MPI_ERR_UNNAMED;
+	return (class > 0 && class <= XS_MPI_ERR_INTERN) || class == XS_MPI_ERR_INFO
+		       ? (uint32_t)class
+		       : XS_MPI_ERR_UNNAMED;
+}
 
 void xs_mpi_abi_choose(struct xs_mpi_abi *abi, const char *soname, void *(*find)(const char *name))
 {

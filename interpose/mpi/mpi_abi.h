@@ -31,10 +31,18 @@ struct xs_mpi_abi {
 	enum xs_mpi_status status;
 	uint32_t status_size;
 	int32_t error_other;
+	/*
+	 * classes of errors have other numbers than enum xs_mpi_error; codes of errors are their
+	 * classes, and only a code that MPI has given may be asked about
+	 */
+	bool own_classes, codes_are_classes;
 };
 
 /* Of the library that was found; changes no more once a call has been made. */
 extern struct xs_mpi_abi xs_mpi_abi;
+
+/* An error's class as enum xs_mpi_error. */
+uint32_t xs_mpi_class_of(const struct xs_mpi_abi *abi, int32_t class);
 
 /* `find` looks a name up in the MPI library; soname: the library's. */
 void xs_mpi_abi_choose(struct xs_mpi_abi *abi, const char *soname, void *(*find)(const char *name));

@@ -21,6 +21,7 @@ static void set_up(void *caller)
 		xs_mpi_handles_find();
 		xs_mpi_comms_find();
 		xs_mpi_requests_find();
+		xs_mpi_errors_find();
 	}
 	xs_lock_robust(&publish_lock);
 	if (!atomic_load_explicit(&ready, memory_order_relaxed))

@@ -296,3 +296,12 @@ uint32_t xs_mpi_collective_late(struct xs_mpi_comm **found, uint64_t handle, boo
 	*found = xs_mpi_object_find(XS_MPI_KIND_COMM, handle, !failed);
 	return (*found)->id ? xs_mpi_collective(*found) : 0;
 }
+
+uint32_t xs_mpi_collective_failed(struct xs_mpi_comm *comm, uint32_t number, int32_t result)
+{
+	if (!xs_mpi_is_of_arguments(xs_mpi_error_of(result)))
+		return number;
+	if (number && atomic_load_explicit(&comm->collectives, memory_order_relaxed) == number)
+		atomic_store_explicit(&comm->collectives, number - 1, memory_order_relaxed);
+	return (uint32_t)XS_MPI_NOTHING;
+}

@@ -242,6 +242,13 @@ static inline uint32_t xs_mpi_collective(struct xs_mpi_comm *comm)
 uint32_t xs_mpi_collective_late(struct xs_mpi_comm **found, uint64_t handle, bool failed)
 	__attribute__((cold));
 
+/*
+ * After a call that failed: in one whose arguments were wrong nobody took part, so that it has no
+ * number. Returns the call's number, or XS_MPI_NOTHING.
+ */
+uint32_t xs_mpi_collective_failed(struct xs_mpi_comm *comm, uint32_t number, int32_t result)
+	__attribute__((cold));
+
 static inline uint64_t xs_mpi_root(const struct xs_mpi_comm *comm, int32_t root, uint32_t number)
 {
 	return xs_mpi_pair(xs_mpi_rank(comm, root), (int32_t)number);
@@ -259,6 +266,14 @@ void *xs_mpi_find_behind(const char *name, void *caller);
 void xs_mpi_handles_find(void);
 void xs_mpi_comms_find(void);
 void xs_mpi_requests_find(void);
+void xs_mpi_errors_find(void);
+
+/* ---- errors (mpi_errors.c) ---- */
+
+/* The class of what a call has returned: enum xs_mpi_error. */
+uint32_t xs_mpi_error_of(int32_t result) __attribute__((cold));
+/* Does MPI find such an error in the arguments, before it talks to others? */
+bool xs_mpi_is_of_arguments(uint32_t error) __attribute__((cold));
 
 /* ---- arguments, as C and Fortran pass them (mpi_handles.c) ---- */
 
@@ -445,8 +460,9 @@ static inline struct xs_mpi_came xs_mpi_read_status(const void *status)
 static inline struct xs_mpi_came xs_mpi_came(const struct xs_mpi_call *call, const void *status,
 					     int32_t flag)
 {
-	return call->result || !flag ? (struct xs_mpi_came){ .known = false }
-				     : xs_mpi_read_status(status);
+	return call->result || !flag
+		       ? (struct xs_mpi_came){ .source = XS_MPI_NOTHING, .tag = XS_MPI_NOTHING }
+		       : xs_mpi_read_status(status);
 }
 
 static inline uint64_t xs_mpi_transferred(const struct xs_mpi_call *call, const void *status,

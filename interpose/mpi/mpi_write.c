@@ -49,7 +49,7 @@ void xs_mpi_write_long(const struct xs_mpi_call *call, uint32_t words, const uin
 		*place++ = word[i];
 	if (call->result) {
 		words |= 1u << XS_MPI_RESULT;
-		*place++ = (uint32_t)call->result;
+		*place++ = (uint32_t)call->result | (uint64_t)xs_mpi_error_of(call->result) << 32;
 	}
 	if (call->duration >> 48) {
 		words |= 1u << XS_MPI_DURATION;

@@ -41,14 +41,43 @@ static void send(struct xm_mpi *mpi, const struct xm_call *call, struct xm_end *
 		xm_channels_next_end(&mpi->channels, &key, true, call->function, end);
 }
 
+/*
+ * A call that failed has sent, started and received nothing, but for a receive whose message was
+ * longer than its room: that message is gone.
+ */
+static bool has_acted(const struct xm_call *call)
+{
+	enum xm_role role = call->function->role;
+
+	return !call->has_failed ||
+	       (call->is_truncated &&
+		(role == XM_RECEIVE || role == XM_MATCHED || role == XM_SENDRECV));
+}
+
+static struct xm_call receiving_half(const struct xm_call *call)
+{
+	struct xm_call half = *call;
+
+	half.peer = call->recv_peer;
+	half.tag = call->recv_tag;
+	half.bytes = call->recv_bytes;
+	return half;
+}
+
 /* The work of a request: of a receive, its data have arrived at its end. */
 static void take_work(struct xm_mpi *mpi, const struct xm_call *call, struct xm_end *end)
 {
+	struct xm_call half = receiving_half(call);
+
 	xm_waits_find(&mpi->waits, end);
 	if (call->function->role == XM_SEND && end->waiter && mpi->sink.sent)
 		mpi->sink.sent(mpi->sink.user, call->comm, end);
 	if (call->function->role == XM_IRECEIVE && call->has_request)
 		xm_receives_complete(mpi->receives, call, end);
+	else if (call->function->role == XM_ISENDRECV && call->has_request)
+		xm_receives_complete(mpi->receives, &half, end);
+	else if (call->function->role == XM_IMATCHED)
+		xm_receives_matched(mpi->receives, call, end);
 	else if (call->function->role == XM_RECEIVE_INIT || call->function->role == XM_SEND_INIT)
 		xm_receives_work(mpi->receives, call, end);
 	else if ((call->function->role == XM_STARTED ||
@@ -69,6 +98,8 @@ const char *xm_comm_label(const struct xm_mpi *mpi, uint64_t comm, char *text)
 
 static void take_call(struct xm_mpi *mpi, const struct xm_call *call, struct xm_end *end)
 {
+	struct xm_call half = receiving_half(call);
+
 	switch (call->function->role) {
 	case XM_OTHER:
 		break;
@@ -85,13 +116,29 @@ static void take_call(struct xm_mpi *mpi, const struct xm_call *call, struct xm_
 	case XM_RECEIVE:
 		xm_receives_blocking(mpi->receives, call, call->peer, call->tag, call->bytes, end);
 		break;
+	case XM_MATCHED:
+		xm_receives_matched(mpi->receives, call, end);
+		break;
 	case XM_SENDRECV:
 		send(mpi, call, end);
 		xm_receives_blocking(mpi->receives, call, call->recv_peer, call->recv_tag,
 				     call->recv_bytes, end);
 		break;
+	case XM_ISENDRECV:
+		send(mpi, call, end);
+		xm_receives_post(mpi->receives, &half, end);
+		break;
+	case XM_PROBE:
+		xm_receives_probe(mpi->receives, call, end);
+		break;
+	case XM_IMATCHED:
+		xm_receives_bind(mpi->receives, call, end);
+		break;
 	case XM_IRECEIVE:
 		xm_receives_post(mpi->receives, call, end);
+		break;
+	case XM_TEST:
+		xm_waits_add(&mpi->waits, call->function, end);
 		break;
 	case XM_COMPLETE:
 		xm_waits_add(&mpi->waits, call->function, end);
@@ -207,7 +254,8 @@ void xm_mpi_take(struct xm_mpi *mpi, struct xm_input *input, const struct xm_not
 		said.end.bytes = said.call.bytes;
 		mpi->sink.call(mpi->sink.user, said.call.comm, said.call.function, &said.end);
 	}
-	take_call(mpi, &said.call, &said.end);
+	if (has_acted(&said.call))
+		take_call(mpi, &said.call, &said.end);
 }
 
 uint64_t xm_mpi_finish(struct xm_mpi *mpi, uint64_t *ret_dropped)

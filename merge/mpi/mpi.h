@@ -15,11 +15,16 @@ enum xm_role {
 	XM_SEND,      /* blocking or not: the data leave at the start of the call at the earliest */
 	XM_RECEIVE,   /* blocking: they have arrived at its end */
 	XM_IRECEIVE,  /* they have arrived at the end of the call that completes its request */
+	XM_PROBE,     /* takes a message out of the queue, for the next two to receive */
+	XM_MATCHED,   /* blocking: as XM_RECEIVE */
+	XM_IMATCHED,  /* as XM_IRECEIVE */
 	XM_SEND_INIT, /* persistent requests: the call does nothing by itself */
 	XM_RECEIVE_INIT,
 	XM_START, /* sends or posts them */
 	XM_SENDRECV,
-	XM_COMPLETE, /* MPI_Wait and its like */
+	XM_ISENDRECV, /* sends as XM_SEND, receives as XM_IRECEIVE */
+	XM_COMPLETE,  /* MPI_Wait and its like */
+	XM_TEST, /* MPI_Test and its like: the work of a request tells which one completed it */
 	XM_CANCEL,
 	XM_COLLECTIVE, /* members are in it from the call's start to its end */
 	/*
@@ -97,6 +102,12 @@ struct xm_collective {
 	uint32_t count, room;
 	struct xf_member *members;
 };
+
+/* Does it wait for requests, of any communicator? */
+static inline bool xm_waits_for_requests(const struct xm_function *function)
+{
+	return function->role == XM_COMPLETE || function->role == XM_TEST;
+}
 
 struct xm_mpi_sink {
 	void *user;

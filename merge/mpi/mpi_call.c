@@ -13,9 +13,11 @@ static const struct xm_function functions[] = {
 	{ "Ibsend", XM_SEND, XM_NO_FLOW },
 	{ "Irsend", XM_SEND, XM_NO_FLOW },
 	{ "Recv", XM_RECEIVE, XM_NO_FLOW },
-	{ "Mrecv", XM_RECEIVE, XM_NO_FLOW },
+	{ "Mrecv", XM_MATCHED, XM_NO_FLOW },
 	{ "Irecv", XM_IRECEIVE, XM_NO_FLOW },
-	{ "Imrecv", XM_IRECEIVE, XM_NO_FLOW },
+	{ "Imrecv", XM_IMATCHED, XM_NO_FLOW },
+	{ "Mprobe", XM_PROBE, XM_NO_FLOW },
+	{ "Improbe", XM_PROBE, XM_NO_FLOW },
 	{ "Send_init", XM_SEND_INIT, XM_NO_FLOW },
 	{ "Ssend_init", XM_SEND_INIT, XM_NO_FLOW },
 	{ "Bsend_init", XM_SEND_INIT, XM_NO_FLOW },
@@ -25,15 +27,17 @@ static const struct xm_function functions[] = {
 	{ "Startall", XM_START, XM_NO_FLOW },
 	{ "Sendrecv", XM_SENDRECV, XM_NO_FLOW },
 	{ "Sendrecv_replace", XM_SENDRECV, XM_NO_FLOW },
+	{ "Isendrecv", XM_ISENDRECV, XM_NO_FLOW },
+	{ "Isendrecv_replace", XM_ISENDRECV, XM_NO_FLOW },
 	{ "Cancel", XM_CANCEL, XM_NO_FLOW },
 	{ "Wait", XM_COMPLETE, XM_NO_FLOW },
 	{ "Waitall", XM_COMPLETE, XM_NO_FLOW },
 	{ "Waitany", XM_COMPLETE, XM_NO_FLOW },
 	{ "Waitsome", XM_COMPLETE, XM_NO_FLOW },
-	{ "Test", XM_COMPLETE, XM_NO_FLOW },
-	{ "Testall", XM_COMPLETE, XM_NO_FLOW },
-	{ "Testany", XM_COMPLETE, XM_NO_FLOW },
-	{ "Testsome", XM_COMPLETE, XM_NO_FLOW },
+	{ "Test", XM_TEST, XM_NO_FLOW },
+	{ "Testall", XM_TEST, XM_NO_FLOW },
+	{ "Testany", XM_TEST, XM_NO_FLOW },
+	{ "Testsome", XM_TEST, XM_NO_FLOW },
 /* each with the one that does not block, and the persistent one */
 #define COLLECTIVE(name, small, flow)                                   \
 	{ name, XM_COLLECTIVE, flow }, { "I" small, XM_STARTED, flow }, \
@@ -177,6 +181,8 @@ static void take_argument(struct xm_call *call, struct xf_text key, struct xf_te
 		call->is_cut = xf_is(value, "true");
 	else if (xf_is(key, "result"))
 		call->has_failed = true;
+	else if (xf_is(key, "error"))
+		call->is_truncated = xf_is(value, "\"MPI_ERR_TRUNCATE\"");
 	else if (xf_is(key, "from"))
 		call->from = xf_inside(value);
 	else if (xf_is(key, "requests"))
@@ -219,7 +225,8 @@ bool xm_call_of(const struct xf_event *event, struct xm_call *call)
 			take_argument(call, key, value);
 	}
 	if (unitrace &&
-	    (call->function->role == XM_RECEIVE || call->function->role == XM_IRECEIVE)) {
+	    (call->function->role == XM_RECEIVE || call->function->role == XM_IRECEIVE ||
+	     call->function->role == XM_MATCHED)) {
 		call->peer = call->recv_peer;
 		call->tag = call->recv_tag;
 		call->bytes = call->recv_bytes;

@@ -12,6 +12,7 @@ struct xm_call {
 	int64_t peer, tag, bytes, root, recv_peer, recv_tag, recv_bytes;
 	int64_t started_by, ended_by; /* of work: threads; -1: not said */
 	bool has_seq, has_request, is_cancelled, is_cut, has_failed;
+	bool is_truncated; /* a receive that failed: its message was longer, and is gone */
 	/* no call: what lies between the call that began a request and its completion */
 	bool is_work;
 	struct xf_text requests, from;

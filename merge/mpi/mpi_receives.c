@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "mpi_probes.h"
+
 #define MAX_REQUESTS   65536u /* that wait for their completion; a power of two */
 #define MAX_PERSISTENT (1u << 18)
 #define MAX_HELD       256u /* of one input */
@@ -34,6 +36,7 @@ struct held {
 struct input {
 	struct held *first;
 	uint32_t count;
+	struct xm_probes probes;
 };
 
 struct persistent {
@@ -53,8 +56,13 @@ struct xm_receives {
 	struct xf_map persistent_map; /* of input and number */
 	struct persistent *persistent;
 	uint32_t persistent_room;
+	uint64_t probed; /* messages that were taken out of queues */
 	uint64_t dropped;
 };
+
+/* Such a message is a request of its own; they are placed far from what is as old among requests.
+ */
+#define PROBED(count) (XM_NO_NUMBER - (count))
 
 struct xm_receives *xm_receives_create(struct xm_channels *channels)
 {
@@ -71,11 +79,13 @@ void xm_receives_free(struct xm_receives *receives)
 {
 	if (!receives)
 		return;
-	for (uint32_t i = 0; i < receives->input_room; i++)
+	for (uint32_t i = 0; i < receives->input_room; i++) {
 		for (struct held *held = receives->inputs[i].first, *next; held; held = next) {
 			next = held->next;
 			free(held);
 		}
+		xm_probes_free(&receives->inputs[i].probes);
+	}
 	free(receives->inputs);
 	free(receives->persistent);
 	xf_map_free(&receives->persistent_map);
@@ -365,6 +375,27 @@ static void complete_held(struct xm_receives *receives, struct request *request,
 	settle(receives, input_of(receives, request->input));
 }
 
+/* The data are there. */
+static void arrive(struct xm_receives *receives, struct request *request,
+		   const struct xm_call *call, struct xm_end *end)
+{
+	request->is_open = false;
+	end->posted = request->posted;
+	end->posted_tid = request->posted_tid;
+	end->bytes = call->bytes >= 0 ? call->bytes : request->bytes;
+	if (request->is_held) {
+		complete_held(receives, request, call->function, end);
+		return;
+	}
+	if (!request->has_k && is_known(&request->key)) {
+		request->k = xm_channels_next(receives->channels, &request->key, false);
+		request->has_k = request->k != XM_NO_NUMBER;
+	}
+	if (request->has_k)
+		xm_channels_end(receives->channels, &request->key, false, request->k,
+				call->function, end);
+}
+
 /* Calls `one` for each request that the call names. */
 static void for_each(struct xm_receives *receives, const struct xm_call *call, struct xm_end *end,
 		     void (*one)(struct xm_receives *receives, const struct xm_call *call,
@@ -406,21 +437,7 @@ static void complete_one(struct xm_receives *receives, const struct xm_call *cal
 		if (!is_known(&request->key) && !call->is_work)
 			return;
 	}
-	request->is_open = false;
-	end->posted = request->posted;
-	end->posted_tid = request->posted_tid;
-	end->bytes = call->bytes >= 0 ? call->bytes : request->bytes;
-	if (request->is_held) {
-		complete_held(receives, request, call->function, end);
-		return;
-	}
-	if (!request->has_k && is_known(&request->key)) {
-		request->k = xm_channels_next(receives->channels, &request->key, false);
-		request->has_k = request->k != XM_NO_NUMBER;
-	}
-	if (request->has_k)
-		xm_channels_end(receives->channels, &request->key, false, request->k,
-				call->function, end);
+	arrive(receives, request, call, end);
 }
 
 void xm_receives_cancel(struct xm_receives *receives, const struct xm_call *call,
@@ -437,6 +454,56 @@ void xm_receives_complete(struct xm_receives *receives, const struct xm_call *ca
 			  struct xm_end *end)
 {
 	for_each(receives, call, end, complete_one);
+}
+
+/* ---- messages that a probe took out of the queue ---- */
+
+void xm_receives_probe(struct xm_receives *receives, const struct xm_call *call,
+		       const struct xm_end *end)
+{
+	struct xm_channel_key key = { call->comm, (int32_t)call->peer, end->rank,
+				      (int32_t)call->tag, 0 };
+	struct input *input = input_of(receives, end->input->index);
+	uint64_t number = PROBED(receives->probed + 1);
+
+	/* its bytes are there if it found one */
+	if (call->bytes < 0 || !is_known(&key) || !input ||
+	    !xm_probes_add(&input->probes, &key, call->bytes, number, end))
+		return;
+	receives->probed++;
+	post(receives, &key, call->bytes, call->function, number, end);
+}
+
+void xm_receives_bind(struct xm_receives *receives, const struct xm_call *call,
+		      const struct xm_end *end)
+{
+	struct input *input = input_of(receives, end->input->index);
+
+	if (input)
+		xm_probes_bind(&input->probes, call, end);
+}
+
+void xm_receives_matched(struct xm_receives *receives, const struct xm_call *call,
+			 struct xm_end *end)
+{
+	struct input *input = input_of(receives, end->input->index);
+	struct request *request;
+	uint64_t number;
+
+	if (!input || call->is_cut)
+		return;
+	number = xm_probes_take(&input->probes, call, end);
+	request = number ? find(receives, number, end->input->index) : NULL;
+	if (!number && call->peer >= 0 && call->tag >= 0) {
+		xm_receives_blocking(receives, call, call->peer, call->tag, call->bytes, end);
+		xm_probes_ahead(&input->probes, call, end);
+	}
+	if (!request || !request->is_open)
+		return;
+	/* before that the library had nowhere to put it */
+	request->posted = end->start;
+	request->posted_tid = end->started_by;
+	arrive(receives, request, call, end);
 }
 
 /* ---- persistent ones, and sends that are ---- */

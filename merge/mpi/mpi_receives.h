@@ -26,6 +26,17 @@ void xm_receives_post(struct xm_receives *receives, const struct xm_call *call,
 void xm_receives_complete(struct xm_receives *receives, const struct xm_call *call,
 			  struct xm_end *end);
 
+/*
+ * A message that a probe took out of the queue, which is when it has its number; MPI_Imrecv; a
+ * call, or the work of a request, that has received one.
+ */
+void xm_receives_probe(struct xm_receives *receives, const struct xm_call *call,
+		       const struct xm_end *end);
+void xm_receives_bind(struct xm_receives *receives, const struct xm_call *call,
+		      const struct xm_end *end);
+void xm_receives_matched(struct xm_receives *receives, const struct xm_call *call,
+			 struct xm_end *end);
+
 /* MPI_Cancel: whether that came too late says the work. */
 void xm_receives_cancel(struct xm_receives *receives, const struct xm_call *call,
 			const struct xm_end *end);

@@ -68,7 +68,7 @@ struct xm_report *xm_report_create(struct xm_late *late)
 static struct row *row_of(struct xm_report *report, uint64_t comm,
 			  const struct xm_function *function, uint32_t *ret_index)
 {
-	uint64_t key[2] = { function->role == XM_COMPLETE ? 0 : comm, (uintptr_t)function };
+	uint64_t key[2] = { xm_waits_for_requests(function) ? 0 : comm, (uintptr_t)function };
 	uint32_t index = xf_map_add(&report->row_map, key, sizeof(key));
 
 	if (index == XF_NONE ||
@@ -100,7 +100,7 @@ void xm_report_call(struct xm_report *report, uint64_t comm, const struct xm_fun
 	uint32_t index;
 	struct row *row = row_of(report, comm, function, &index);
 
-	if (!row || function->role == XM_OTHER)
+	if (!row || function->role == XM_OTHER || function->role == XM_PROBE)
 		return;
 	row->count++;
 	row->bytes += end->bytes > 0 ? (uint64_t)end->bytes : 0;
@@ -185,6 +185,11 @@ void xm_report_sent(struct xm_report *report, uint64_t comm, const struct xm_end
 	look_at_sent(report, sent);
 }
 
+static bool blocks(const struct xm_function *receive)
+{
+	return receive->role == XM_RECEIVE || receive->role == XM_MATCHED;
+}
+
 /* The same for messages that are matched, in calls that block, and in waits for receives. */
 static void look_for_late(struct xm_report *report, uint64_t comm, const struct xm_function *send,
 			  const struct xm_function *receive, const struct xm_end *from,
@@ -205,7 +210,7 @@ static void look_for_late(struct xm_report *report, uint64_t comm, const struct 
 	if (to->waiter && row_of(report, 0, to->waiter, &index))
 		xm_late_window(report->late, index, to, from, later(to->wait_start, from->start),
 			       to->end);
-	else if ((receive->role == XM_RECEIVE || receive->role == XM_SENDRECV ||
+	else if ((blocks(receive) || receive->role == XM_SENDRECV ||
 		  receive->role == XM_COMPLETE) &&
 		 row_of(report, comm, receive, &index))
 		xm_late_window(report->late, index, to, from, later(to->start, from->start),
@@ -237,7 +242,7 @@ void xm_report_message(struct xm_report *report, uint64_t comm, const struct xm_
 	/* who posted a receive in time does something else meanwhile, until it waits for it */
 	if (to->waiter && from->start > to->wait_start)
 		late_for_wait(report, from, to);
-	if (receive->role != XM_IRECEIVE && receive->role != XM_RECEIVE_INIT &&
+	if ((blocks(receive) || receive->role == XM_SENDRECV || receive->role == XM_COMPLETE) &&
 	    from->start > to->start && (row = row_of(report, comm, receive, &index))) {
 		row->late_senders++;
 		waited(report, row, index, to->rank, from->rank,
@@ -245,7 +250,7 @@ void xm_report_message(struct xm_report *report, uint64_t comm, const struct xm_
 	}
 	/* a send that lasts until its receiver has come waited for it */
 	if (to->start > from->start && from->end >= to->start && send->role == XM_SEND &&
-	    receive->role == XM_RECEIVE && (row = row_of(report, comm, send, &index))) {
+	    blocks(receive) && (row = row_of(report, comm, send, &index))) {
 		row->late_receivers++;
 		waited(report, row, index, from->rank, to->rank, to->start - from->start);
 	}

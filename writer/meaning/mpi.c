@@ -72,6 +72,7 @@ static uint64_t read_words(struct xs_mpi_call *call, uint64_t *word,
 		word[__builtin_ctz(left)] = *from++;
 	call->words = told ^ left;
 	call->result = call->words & 1u << XS_MPI_RESULT ? (int32_t)word[XS_MPI_RESULT] : 0;
+	call->error = call->result ? (uint32_t)(word[XS_MPI_RESULT] >> 32) : 0;
 	if (call->words & 1u << XS_MPI_DURATION)
 		duration = word[XS_MPI_DURATION];
 	call->words &= ~(1u << XS_MPI_RESULT | 1u << XS_MPI_DURATION);

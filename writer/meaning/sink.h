@@ -170,6 +170,7 @@ struct xs_mpi_call {
 	uint32_t words; /* those that there are: bits of enum xs_mpi_word */
 	const uint64_t *word;
 	int32_t result;		 /* of a call that failed */
+	uint32_t error;		 /* of one: enum xs_mpi_error */
 	uint64_t request;	 /* number of its request; 0: none, or not known */
 	const uint64_t *started; /* numbers of those that it has started */
 	uint32_t started_count;

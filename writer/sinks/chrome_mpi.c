@@ -232,6 +232,25 @@ static char *put_started(char *o, const struct xs_mpi_call *call)
 	return o;
 }
 
+/* The class of an error; nothing if it has none of these. */
+static char *put_error(char *o, uint32_t error)
+{
+	static const char *const names[] = {
+		[XS_MPI_ERR_BUFFER] = "BUFFER",	    [XS_MPI_ERR_COUNT] = "COUNT",
+		[XS_MPI_ERR_TYPE] = "TYPE",	    [XS_MPI_ERR_TAG] = "TAG",
+		[XS_MPI_ERR_COMM] = "COMM",	    [XS_MPI_ERR_RANK] = "RANK",
+		[XS_MPI_ERR_REQUEST] = "REQUEST",   [XS_MPI_ERR_ROOT] = "ROOT",
+		[XS_MPI_ERR_GROUP] = "GROUP",	    [XS_MPI_ERR_OP] = "OP",
+		[XS_MPI_ERR_TOPOLOGY] = "TOPOLOGY", [XS_MPI_ERR_DIMS] = "DIMS",
+		[XS_MPI_ERR_ARG] = "ARG",	    [XS_MPI_ERR_UNKNOWN] = "UNKNOWN",
+		[XS_MPI_ERR_TRUNCATE] = "TRUNCATE", [XS_MPI_ERR_OTHER] = "OTHER",
+		[XS_MPI_ERR_INTERN] = "INTERN",	    [XS_MPI_ERR_INFO] = "INFO",
+	};
+	const char *name = error < sizeof(names) / sizeof(names[0]) ? names[error] : NULL;
+
+	return name ? xs_put(xs_put(xs_put(o, ",\"error\":\"MPI_ERR_"), name), "\"") : o;
+}
+
 /* What Kineto tells of collectives, as far as MPI's calls have it. `name`: MPI_Allreduce, … */
 static char *put_collective(char *o, const struct xs_process *process,
 			    const struct xs_mpi_call *call)
@@ -275,7 +294,7 @@ void xs_chrome_mpi_call(struct xs_track *track, const struct xs_mpi_call *call)
 	else if (call->started_count)
 		o = put_started(o, call);
 	if (call->result)
-		o = xs_json_signed(xs_put(o, ",\"result\":"), call->result);
+		o = put_error(xs_json_signed(xs_put(o, ",\"result\":"), call->result), call->error);
 	if (chrome->kineto)
 		o = put_collective(o, track->process, call);
 	if (call->unfinished)
