@@ -371,7 +371,8 @@ static inline bool xs_paused_itself(void)
 	return open == XS_GATE_PAUSED || open == XS_GATE_PAUSED_SLOW;
 }
 
-/* Is xs_watch_begin() and its like to be called? Also in a child of fork, from its first event on. */
+/* Is xs_watch_begin() and its like to be called? Also in a child of fork, from its first event on.
+ */
 static inline bool xs_watching(void)
 {
 	uint32_t open = atomic_load_explicit(&xs_gate->open, memory_order_relaxed);

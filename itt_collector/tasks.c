@@ -570,8 +570,7 @@ static __attribute__((format(printf, 3, 0))) void add_formatted(const __itt_doma
 	text = itt_arg_open(&args, key, &room);
 	n = text ? vsnprintf(text, room, format, values) : -1;
 	if (n >= 0)
-		itt_arg_written(&args, (size_t)n < room ? (size_t)n : room - 1,
-				(size_t)n >= room);
+		itt_arg_written(&args, (size_t)n < room ? (size_t)n : room - 1, (size_t)n >= room);
 	itt_args_end(&args, 0);
 }
 

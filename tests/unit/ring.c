@@ -448,8 +448,8 @@ struct nest {
 static bool follow(struct nest *seen, const struct xs_event *event)
 {
 	if (event->kind == XS_LOST_ENDS) {
-		CHECK(event->name <= seen->depth, "%u ends lost of %u tasks",
-		      event->name, seen->depth);
+		CHECK(event->name <= seen->depth, "%u ends lost of %u tasks", event->name,
+		      seen->depth);
 		seen->depth -= event->name < seen->depth ? event->name : seen->depth;
 		return false;
 	}
