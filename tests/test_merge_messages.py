@@ -89,6 +89,15 @@ def test_tests_that_come_too_early_complete_nothing(xstrace, mpi_app, kind, rece
 
 
 @needs_mpi
+def test_persistent_receives_keep_their_place_among_others(xstrace, mpi_app):  # noqa: F811
+    """MPI_Start names its request, but does not wait for what others of the program do to requests where there is one thread."""
+    job, trace = merged_job(xstrace, mpi_app, "mpi_taken", "mixed")
+    posted = [s for s in job.traces[1].calls if s.name in ("MPI_Irecv", "MPI_Start")]
+    assert [s.start for s in posted] == sorted(s.start for s in posted)
+    assert trace.other["messages"] == {"matched": 90, "unmatched": 0, "no_room": 0}
+
+
+@needs_mpi
 @pytest.mark.parametrize("kind", ["probes", "started"])
 def test_a_probe_takes_its_message_out_of_the_queue(xstrace, mpi_app, kind):  # noqa: F811
     """MPI_Mprobe and MPI_Improbe: what is received of it later is that message, whatever was received before."""

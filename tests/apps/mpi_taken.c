@@ -1,20 +1,21 @@
 /*
  * Messages that are received in other ways than they come. Each has a length of its own. Argument 1
- * says how: "once", "polls", "probes", "started", "both".
+ * says how: "once", "polls", "probes", "started", "mixed", "both".
  */
 #include <mpi.h>
 #include <string.h>
 #include <unistd.h>
 
-#define COUNT 4
+#define COUNT  4
+#define ROUNDS 30
 
 static char data[4][100];
 static int rank, wrong;
 static MPI_Status status;
 
-static void send_all(int us)
+static void send_all(int count, int us)
 {
-	for (int i = 1; i <= COUNT; i++) {
+	for (int i = 1; i <= count; i++) {
 		usleep((unsigned)us);
 		MPI_Send(data[0], i, MPI_CHAR, 1, 1, MPI_COMM_WORLD);
 	}
@@ -96,6 +97,33 @@ static void started(void)
 	}
 }
 
+/* Persistent and other receives of one channel, one after the other, among many tests. */
+static void mixed(void)
+{
+	MPI_Request requests[3];
+	int flag;
+
+	for (int n = 0; n < ROUNDS; n++) {
+		int left = 3;
+
+		MPI_Recv_init(data[1], 100, MPI_CHAR, 0, 1, MPI_COMM_WORLD, &requests[1]);
+		MPI_Irecv(data[0], 100, MPI_CHAR, 0, 1, MPI_COMM_WORLD, &requests[0]);
+		MPI_Start(&requests[1]);
+		MPI_Irecv(data[2], 100, MPI_CHAR, 0, 1, MPI_COMM_WORLD, &requests[2]);
+		for (int i = 0; left; i = (i + 1) % 3) {
+			if (requests[i] == MPI_REQUEST_NULL)
+				continue;
+			MPI_Test(&requests[i], &flag, &status);
+			if (!flag)
+				continue;
+			has_come(3 * n + i + 1);
+			left--;
+			if (i == 1)
+				MPI_Request_free(&requests[1]);
+		}
+	}
+}
+
 /*
  * Sends and receives at once, started together; MPI 4 has it. (The statuses that MPICH 4.0 gives
  * for these are empty.)
@@ -128,16 +156,17 @@ int main(int argc, char **argv)
 	} ways[] = { { "once", once, 30000 },
 		     { "polls", polls, 30000 },
 		     { "probes", probes, 10000 },
-		     { "started", started, 0 } };
+		     { "started", started, 0 },
+		     { "mixed", mixed, 2000 } };
 
 	MPI_Init(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Barrier(MPI_COMM_WORLD);
-	for (int i = 0; i < 4; i++)
+	for (int i = 0; i < 5; i++)
 		if (!strcmp(argv[1], ways[i].name) && rank)
 			ways[i].receive();
 		else if (!strcmp(argv[1], ways[i].name))
-			send_all(ways[i].us);
+			send_all(ways[i].receive == mixed ? 3 * ROUNDS : COUNT, ways[i].us);
 	if (!strcmp(argv[1], "both"))
 		both();
 	MPI_Barrier(MPI_COMM_WORLD);

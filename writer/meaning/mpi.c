@@ -113,6 +113,11 @@ static void read_call(struct xs_track *track, const struct xs_mpi_record *record
 		call.started = track->started->number;
 		call.started_count = track->started->count;
 	}
+	/* MPI_Start keeps its place among the calls where nobody else makes or frees requests */
+	if (names_request && !makes_it && call.started_count == 1 && process->track_count == 1) {
+		call.request = call.started[0];
+		names_request = false;
+	}
 	if (!xs_call_wanted(process->run, &record->event))
 		process->excluded++;
 	else if (names_request && !makes_it)
