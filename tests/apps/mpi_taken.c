@@ -157,7 +157,7 @@ int main(int argc, char **argv)
 		     { "polls", polls, 30000 },
 		     { "probes", probes, 10000 },
 		     { "started", started, 0 },
-		     { "mixed", mixed, 2000 } };
+		     { "mixed", mixed, 200 } };
 
 	MPI_Init(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
