@@ -61,6 +61,7 @@ static const char *look(struct xt_message message, struct held *held)
 			held->key = field;
 			break;
 		case ANNOTATION_BOOL:
+		case ANNOTATION_UINT:
 		case ANNOTATION_INT:
 		case ANNOTATION_DOUBLE:
 		case ANNOTATION_STRING:
@@ -118,6 +119,11 @@ static const char *put_value(struct xf_proto *out, struct xt_message message,
 	switch (held->value.number) {
 	case ANNOTATION_BOOL:
 		put(out, held->value.value ? "true" : "false");
+		break;
+	case ANNOTATION_UINT:
+		(void)snprintf(number, sizeof(number), "%llu",
+			       (unsigned long long)held->value.value);
+		put(out, number);
 		break;
 	case ANNOTATION_INT:
 		(void)snprintf(number, sizeof(number), "%lld", (long long)held->value.value);

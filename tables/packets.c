@@ -276,8 +276,9 @@ static const char *take_descriptor(struct packets *p, struct xt_message track)
 
 struct found {
 	uint64_t type, uuid, legacy_phase, legacy_id;
-	bool is_enclosing, has_value;
+	bool is_enclosing, has_value, is_whole;
 	double value;
+	int64_t whole;
 };
 
 /* The members of an event that are texts; annotations become `args`. */
@@ -309,6 +310,10 @@ static const char *take_field(struct packets *p, const struct xt_wire *field,
 		*(field->number == EVENT_NAME ? &event->name : &event->cat) = proper(p, made);
 		break;
 	}
+	case EVENT_VALUE:
+		found->has_value = found->is_whole = field->kind == XT_NUMBER;
+		found->whole = (int64_t)field->value;
+		break;
 	case EVENT_DOUBLE_VALUE:
 		found->has_value = field->kind == XT_EIGHT;
 		memcpy(&found->value, &field->value, 8);
@@ -387,7 +392,11 @@ static const char *take_event(struct packets *p, struct xt_message message, uint
 		if (!place->counter || !found.has_value)
 			return "a value of a track that is no counter's";
 		event.name = as_text(place->counter);
-		(void)snprintf(value, sizeof(value), "{\"value\":%.17g}", found.value);
+		if (found.is_whole)
+			(void)snprintf(value, sizeof(value), "{\"value\":%lld}",
+				       (long long)found.whole);
+		else
+			(void)snprintf(value, sizeof(value), "{\"value\":%.17g}", found.value);
 		event.args = as_text(value);
 	}
 	if (found.type == TYPE_BEGIN && !event.cat.p && p->trace->is_own)

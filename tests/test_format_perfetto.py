@@ -146,6 +146,10 @@ def test_whole_numbers_are_exact(xstrace):
         assert second.args["cut"] is True and "k" * 256 in second.args
         values = [e["args"]["value"] for e in trace.events if e["ph"] == "C" and e["name"].endswith("c")]
         assert values == [9007199254740993, -(2**63), 2**63 - 1]
+    asked = "select value from args where key = 'k'"
+    query = [BUILD.parent / "scripts/xstrace-query", "--no-cache", "--format", "csv", merged, asked]
+    rows = subprocess.run(query, capture_output=True, text=True)
+    assert "needs DuckDB" in rows.stderr or str(2**64 - 1) in rows.stdout, rows
 
 
 def test_one_line_where_it_cannot_be_meant(xstrace):
