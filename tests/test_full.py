@@ -106,15 +106,17 @@ int main(void)
 {
 	__itt_domain *domain = __itt_domain_create("d");
 	__itt_string_handle *name = __itt_string_handle_create("t");
-	__itt_event event = __itt_event_create("e", 1);
+	__itt_event event = __itt_event_create("e", 1), again = __itt_event_create("f", 1);
 
+	__itt_event_start(again);
 	__itt_event_start(event);
 	__itt_frame_begin_v3(domain, NULL);
 	for (int i = 0; i < 100000; i++) {
 		__itt_task_begin(domain, __itt_null, __itt_null, name);
 		__itt_task_end(domain);
 	}
-	__itt_event_end(event); /* these are lost */
+	__itt_event_end(again); /* these are lost */
+	__itt_event_end(event);
 	__itt_frame_end_v3(domain, NULL);
 	__itt_event_start(event);
 	__itt_frame_begin_v3(domain, NULL);
@@ -122,6 +124,8 @@ int main(void)
 	fflush(stdout);
 	getchar();
 	sleep(1);
+	__itt_event_start(again); /* the one before was no mark */
+	__itt_event_end(again);
 	for (int i = 0; i < 2; i++) {
 		__itt_event_end(event);
 		__itt_frame_end_v3(domain, NULL);
@@ -143,9 +147,9 @@ def test_a_span_whose_end_may_be_lost_is_unfinished(xstrace):
     wait_until(lambda: "full" in (run.log / "stdout").read_text())
     os.kill(drain, signal.SIGCONT)
     run.finish()
-    spans = [s for s in run.trace.slices if s.name in ("e", "d")]
-    assert sorted((s.name, s.unfinished) for s in spans) == [("d", False), ("d", True), ("e", False), ("e", True)]
-    assert run.trace.other["events"] + run.trace.other["lost"] == 200_012
+    spans = [s for s in run.trace.slices if s.name in ("e", "d", "f")]
+    assert sorted((s.name, s.unfinished) for s in spans) == [(name, how) for name in "def" for how in (False, True)]
+    assert run.trace.other["events"] + run.trace.other["lost"] == 200_016
 
 
 @pytest.mark.parametrize("end", ["exit", "kill"])

@@ -169,11 +169,11 @@ static void meet(struct look *look, const struct found *found)
 	process = xs_process_adopt(&loop->run, name);
 	if (!process) {
 		bool blind = errno == EMFILE || errno == ENFILE || errno == ENOMEM,
-		     unready = errno == EAGAIN;
+		     unready = errno == EAGAIN, spoilt = errno == EBADMSG;
 
 		if (loop->run.recovering && !blind)
 			tell_spoilt(loop, found, name);
-		look->spoilt += !blind && !unready;
+		look->spoilt += spoilt;
 		look->blind |= blind;
 		look->unready |= unready;
 		look->again |= unready && about_to_join(loop, found->pid);

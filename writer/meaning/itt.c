@@ -165,17 +165,23 @@ static void event_begin(struct xs_track *track, const struct xs_event *event, ui
 {
 	struct xs_process *process = track->process;
 	struct xs_mark mark = { .tid = track->tid, .name = event->name };
+	struct xs_open task;
 
 	xs_track_note_lost(track, ns - 1);
 	for (uint32_t at = track->depth; at > xs_track_lowest(track); at--) {
 		if (track->open[at - 1].name.id != event->name)
 			continue;
-		mark.ns = track->open[at - 1].start;
-		if (mark.ns <= track->lost_ns) /* its end may be lost */
-			break;
-		XS_TELL_SINKS(process, mark, process, &mark);
-		/* a task may be called as the event is */
-		xs_extra_drop(process, &track->open[at - 1]);
+		task = track->open[at - 1];
+		mark.ns = task.start;
+		if (task.start <= track->lost_ns) { /* its end may be lost */
+			xs_itt_end(track, &task,
+				   task.start > track->last_ns ? task.start : track->last_ns,
+				   at != track->depth, true);
+		} else {
+			XS_TELL_SINKS(process, mark, process, &mark);
+			/* a task may be called as the event is */
+			xs_extra_drop(process, &task);
+		}
 		xs_track_take(track, at - 1);
 		break;
 	}
