@@ -189,8 +189,8 @@ static void kernels(void)
 	put_kernel(&model, 1, XS_DEVICE_CPU, at[0], at[1]);
 	put_kernel(&model, 2, XS_DEVICE_CPU, at[0] + half, at[1] + (at[2] - at[1]) / 2);
 	put_kernel(&model, 3, XS_DEVICE_GPU, at[0], at[1]);
-	put_kernel(&model, 4, XS_DEVICE_CPU, at[2] + 1000,
-		   at[2] + 2000); /* nobody has looked any more */
+	/* nobody has looked any more; clocks that are tied to each other differ by microseconds */
+	put_kernel(&model, 4, XS_DEVICE_CPU, at[2] + 1000000, at[2] + 2000000);
 	process = adopt();
 	if (saying)
 		said = fileno(saying);
