@@ -354,19 +354,71 @@ static void fill(struct xs_ring *ring, uint32_t bytes)
 	}
 }
 
-static void put_mpi(struct xs_ring *ring, uint8_t kind, uint32_t function, const void *payload,
-		    uint32_t bytes)
+static void put_mpi_at(struct xs_ring *ring, uint64_t when, uint8_t kind, uint32_t function,
+		       const void *payload, uint32_t bytes)
 {
 	uint32_t size = (uint32_t)sizeof(struct xs_event) + bytes;
 	struct xs_event *event = put_space(&dir, ring, size);
 
-	*event = (struct xs_event){ .tick = tick(),
+	*event = (struct xs_event){ .tick = when,
 				    .name = function,
 				    .kind = kind,
 				    .words = (uint8_t)(size / 8),
 				    .source = XS_SOURCE_MPI };
 	memcpy(event + 1, payload, bytes);
 	xs_ring_commit(rundir_producer(ring), size);
+}
+
+static void put_mpi(struct xs_ring *ring, uint8_t kind, uint32_t function, const void *payload,
+		    uint32_t bytes)
+{
+	put_mpi_at(ring, tick(), kind, function, payload, bytes);
+}
+
+static uint32_t number_of(const char *function)
+{
+	uint32_t number = 0;
+
+	while (strcmp(xs_mpi_names[number], function) != 0)
+		number++;
+	return number;
+}
+
+/* A persistent request, made on one processor and started at once on one whose clock is behind. */
+static void handed_to_another_processor(void)
+{
+	struct {
+		uint64_t duration_words, handle;
+	} made = { 1 | (uint64_t)(XS_MPI_MAKES | 1u << XS_MPI_REQUEST) << 48, 79 };
+	const struct xs_mpi_request_record handed = {
+		.request = 79, .bytes = UINT64_MAX, .peer = XS_MPI_NOTHING, .tag = XS_MPI_NOTHING
+	};
+	const uint32_t bytes = sizeof(handed) - sizeof(handed.event);
+	const struct xs_options options = { .chrome_mpi = true, .ring_size = XS_RING_MIN };
+	struct xs_ring *ring[3];
+	struct trace trace;
+	uint64_t when;
+
+	open_all(&options, 3);
+	for (uint32_t i = 0; i < 3; i++) {
+		ring[i] = rundir_ring(file, i);
+		put_thread(&dir, ring[i], 77 + i, "t");
+	}
+	when = tick() + xs_timeline_ticks(&dir.run.clock, 10000);
+	put_mpi_at(ring[0], when, XS_MPI, number_of("MPI_Recv_init"), &made, sizeof(made));
+	put_mpi_at(ring[1], when - xs_timeline_ticks(&dir.run.clock, 200), XS_MPI_START, 0,
+		   &handed.request, bytes);
+	put_mpi_at(ring[2], when + xs_timeline_ticks(&dir.run.clock, 5000), XS_MPI_DONE, 2,
+		   &handed.request, bytes);
+	(void)usleep(1000); /* it is past by then */
+	finish(adopt());
+	trace = load();
+	CHECK(trace_named(&trace, "MPI_Recv_init") == 1 + 1, "%zu slices",
+	      trace_named(&trace, "MPI_Recv_init"));
+	CHECK(!strstr(trace.text, "unfinished") && strstr(trace.text, "\"ended_by\":79"),
+	      "it was completed");
+	drop(&trace);
+	close_all();
 }
 
 /*
@@ -392,7 +444,6 @@ static void handed_behind_a_backlog(void)
 	struct xs_process *process;
 	struct xs_ring *ring[3];
 	struct trace trace;
-	uint32_t maker = 0;
 
 	open_all(&options, 3);
 	xs_backlog_open(&dir.run, &processes);
@@ -402,9 +453,7 @@ static void handed_behind_a_backlog(void)
 	}
 	fill(ring[0], HANDED_RING / 2 + 24576);
 	fill(ring[1], HANDED_RING / 2 - 8192);
-	while (strcmp(xs_mpi_names[maker], "MPI_Recv_init") != 0)
-		maker++;
-	put_mpi(ring[1], XS_MPI, maker, &made, sizeof(made));
+	put_mpi(ring[1], XS_MPI, number_of("MPI_Recv_init"), &made, sizeof(made));
 	put_mpi(ring[2], XS_MPI_START, 0, payload, bytes);
 	put_mpi(ring[2], XS_MPI_DONE, 2, payload, bytes);
 	processes = process = adopt();
@@ -435,6 +484,7 @@ int main(int argc, char **argv)
 	tap_run("device work finds a lane", device_lanes);
 	tap_run("records without a name", no_name);
 	tap_run("60,000 tasks open at the end", deep);
+	tap_run("what threads hand to another processor", handed_to_another_processor);
 	tap_run("what threads hand to each other behind a backlog", handed_behind_a_backlog);
 	return tap_done();
 }

@@ -354,6 +354,9 @@ static void start_request(struct xs_process *process, struct request *request)
 		drop(process, request);
 		return;
 	}
+	/* processors' clocks may differ by more than it took to hand it on */
+	if (request->at < made->at)
+		request->at = made->at;
 	request->number = made->number;
 	request->name = made->name;
 	request->words = made->words;
