@@ -82,9 +82,10 @@ void xs_rings_forget(void)
 	segment_count = 0;
 }
 
+/* What another thread was just writing when this one called fork() may be there by half. */
 static void leave(const struct file *file, uint64_t from)
 {
-	if (file->count)
+	if (file->map && file->count)
 		(void)xs_sys(SYS_munmap, file->map + from,
 			     xs_slot_offset(file->count, file->ring_size) - from);
 }
@@ -92,7 +93,7 @@ static void leave(const struct file *file, uint64_t from)
 void xs_rings_leave(void)
 {
 	leave(&first, XS_PROCESS_HEADER);
-	for (uint32_t i = 0; i < segment_count; i++)
+	for (uint32_t i = 0; segments && i < segment_count; i++)
 		leave(&segments[i], 0);
 	first = (struct file){ .map = NULL };
 	segments = NULL;
