@@ -27,6 +27,18 @@ def test_one_file_of_the_drain_process_knows_the_apis():
     assert not wrong, "\n".join(wrong)
 
 
+AT_THE_TOP = set(
+    ".clang-format .dockerignore .gitignore CHANGELOG.md LICENSE README.md VERSION meson.build meson_options.txt pyproject.toml ruff.toml".split()
+)
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists() or not shutil.which("git"), reason="no clone")
+def test_nothing_that_a_run_wrote_is_kept():
+    """Results lie in the working directory, which is often the clone's."""
+    kept = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\n")
+    assert {name for name in kept if name and "/" not in name} <= AT_THE_TOP
+
+
 LINES_MAX = 60  # of a function
 
 

@@ -98,8 +98,9 @@ void xs_perfetto_task(struct xs_track *track, const struct xs_task *task)
 	char *o = xs_output_put(&chrome->out);
 	struct xs_pf_place place = { o, o + XS_OUTPUT_SLACK };
 	struct xs_pf_said said = { .category = XF_NONE, .type = TYPE_BEGIN };
-	uint32_t level = task->depth < XS_PERFETTO_LEVELS ? task->depth : XS_PERFETTO_LEVELS - 1,
-		 *known = &own->sequences[level];
+	/* the deepest ones share one, in which those around them are told with whole times */
+	uint32_t level = task->depth < XS_PERFETTO_LEVELS ? task->depth : XS_PERFETTO_LEVELS,
+		 *known = &own->sequences[level - 1];
 	struct xs_pf_sequence *sequence;
 
 	said.name = number_of_name(track->process, p, task->name, &said.long_name);
