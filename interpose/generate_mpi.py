@@ -443,9 +443,10 @@ def recorded(f, language, words, passed, record, comm, needed, special, result):
         lines.append("\txs_mpi_started(&call, before);")
     if f.fact("starts") and f.has("array_of_requests"):
         lines.append(f"\txs_mpi_started_all(&call, {prefix}INT(count), (const void *)array_of_requests, {fortran});")
-    lines.append(f"\t{record}({', '.join(give)});")
+    # before the call's own record, whose reader names it
     if comm and f.comm in (*COMMUNICATORS, "intercomm"):
         lines.append("\tif (__builtin_expect(!atomic_load_explicit(&found->is_told, memory_order_relaxed), 0))\n\t\txs_mpi_comm_tell(found);")
+    lines.append(f"\t{record}({', '.join(give)});")
     if f.request and f.has("source", "comm") or f.fact("matches"):
         handle = "REQUEST(request)" if f.request else "MESSAGE(message)"
         condition = "!call.result && found != &xs_mpi_world_comm" + ("" if not f.request else f" && {language.read(f, 'source')} == xs_mpi_abi.any_source")

@@ -1,6 +1,7 @@
 """--format perfetto: it holds what the JSON holds (docs/TRACE_FORMAT.md)."""
 
 import collections
+import math
 import re
 import subprocess
 
@@ -111,11 +112,13 @@ int main(void)
 	__itt_counter counter = __itt_counter_create_typed("c", "d", __itt_metadata_s64);
 	uint64_t more[] = { 11918176334818451679u, UINT64_MAX, 1ull << 63, INT64_MAX };
 	int64_t less[] = { INT64_MIN, INT64_MIN + 1, -1 }, whole[] = { 9007199254740993, INT64_MIN, INT64_MAX };
+	double zeros[] = { -0.0, 0.0 };
 	char longest[300];
 
 	__itt_task_begin(domain, __itt_null, __itt_null, name);
 	__itt_metadata_add(domain, __itt_null, key, __itt_metadata_u64, 4, more);
 	__itt_metadata_add(domain, __itt_null, key, __itt_metadata_s64, 3, less);
+	__itt_metadata_add(domain, __itt_null, __itt_string_handle_create("zeros"), __itt_metadata_double, 2, zeros);
 	for (int i = 0; i < 3; i++)
 		__itt_counter_set_value(counter, &whole[i]);
 	__itt_task_end(domain);
@@ -133,7 +136,7 @@ int main(void)
 
 
 def test_whole_numbers_are_exact(xstrace):
-    """Of 64 bits, with and without sign, also in what is merged. A key or text that is cut says so."""
+    """Of 64 bits, with and without sign, and a zero's sign, also in what is merged. A key or text that is cut says so."""
     app = compile_c(xstrace.home / "numbers", NUMBERS)
     run = xstrace("--chrome-itt-logging", app)
     merged = xstrace.cwd / "merged.pftrace"
@@ -142,6 +145,7 @@ def test_whole_numbers_are_exact(xstrace):
     for trace in (run.trace, Trace(merged)):
         first, formatted, second = (s for s in trace.slices if s.name == "d::t")
         assert first.args["k"] == [11918176334818451679, 2**64 - 1, 2**63, 2**63 - 1, -(2**63), 1 - 2**63, -1]
+        assert [math.copysign(1, zero) for zero in first.args["zeros"]] == [-1, 1]
         assert formatted.args["cut"] is True and "0" * 1900 in formatted.args["metadata"][0]
         assert second.args["cut"] is True and "k" * 256 in second.args
         values = [e["args"]["value"] for e in trace.events if e["ph"] == "C" and e["name"].endswith("c")]

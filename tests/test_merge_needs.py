@@ -118,6 +118,8 @@ def test_collectives_tie_and_wait_as_mpi_says(xstrace, needs):
     # who naps longer than others is up to the machine: most calls keep somebody waiting
     assert len({row["call"] for row in report["mpi"] if row["wait_ns"]}) > 10
     labels = {s.args.get("comm_name") for t in job.traces.values() for s in t.slices if s.args}
+    calls = [s for t in job.traces.values() for s in t.slices if s.args.get("comm", "world") not in ("world", "self")]
+    assert len(calls) > 100 and not [s.name for s in calls if "comm_name" not in s.args]
     assert labels - {None, "2 of world"} == {"back wards", "2 and 2 of world", "4 of world"}
     assert {"back wards", "2 and 2 of world (0-3)", "4 of world (0-3)"} <= {row["comm_name"] for row in report["mpi"]}
     trace = merged(paths, xstrace.cwd)

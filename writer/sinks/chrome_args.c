@@ -38,6 +38,8 @@ char *xs_chrome_put_double(char *o, double value, bool single)
 		return xs_put(o, isnan(value) ? "\"NaN\""
 				 : value > 0  ? "\"Infinity\""
 					      : "\"-Infinity\"");
+	if (value == 0 && signbit(value))
+		return xs_put(o, "-0.0"); /* -0 is an integer, and has no sign, for many readers */
 	for (int digits = single ? 6 : 15; digits <= (single ? 9 : 17); digits++) {
 		(void)snprintf(text, sizeof(text), "%.*g", digits, value);
 		if (single ? strtof(text, NULL) == (float)value : strtod(text, NULL) == value)
