@@ -249,17 +249,25 @@ static void answer(struct reader *reader, const char *status, const char *text, 
  */
 static bool is_meant(const struct target *target, const char *request)
 {
-	const char *host = strcasestr(request, "\r\nHost:");
+	static const char field[] = "\r\nHost:";
+	const char *host = strcasestr(request, field), *end;
 	union address at;
 	char name[64];
 	size_t n;
 
 	if (!host || !target->is_local)
 		return true;
-	host += 7 + strspn(host + 7, " \t");
+	host += sizeof(field) - 1;
+	if (strcasestr(host, field))
+		return false;
+	host += strspn(host, " \t");
 	host += *host == '[';
 	n = strcspn(host, host[-1] == '[' ? "]\r\n" : ": \t\r\n");
-	if (n >= sizeof(name))
+	end = host + n + (host[n] == ']');
+	if (*end == ':')
+		end += 1 + strspn(end + 1, "0123456789");
+	end += strspn(end, " \t");
+	if (n >= sizeof(name) || strncmp(end, "\r\n", 2) != 0)
 		return false;
 	(void)snprintf(name, sizeof(name), "%.*s", (int)n, host);
 	return !strcasecmp(name, "localhost") || read_address(name, 0, &at);

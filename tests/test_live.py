@@ -447,7 +447,7 @@ def test_export_at_a_port(xstrace):
     with pytest.raises(urllib.error.HTTPError):
         fetch(url.removesuffix("metrics"))
     # a name that leads here from elsewhere is none of ours
-    for host in ("evil.example", "127.0.0.1.evil.example:9400"):
+    for host in ("evil.example", "127.0.0.1.evil.example:9400", "localhost:80@evil.example", "localhost evil.example"):
         with pytest.raises(urllib.error.HTTPError) as refused:
             fetch(urllib.request.Request(url, headers={"Host": host}))
         assert refused.value.code == 403
