@@ -506,7 +506,8 @@ def test_export_to_a_file_that_cannot_be_renamed(xstrace, tmp_path):
     place = tmp_path / "place"
     place.mkdir()
     with append_only(place):
-        run = xstrace(f"{ITT} --export prometheus:{place}/app.prom", "itt_tasks", [5])
+        until = f"until ls {place} | grep -q .; do sleep .01; done; sleep .2"
+        run = xstrace(f"{ITT} --export prometheus:{place}/app.prom", "sh", ["-c", until])
         (left,) = place.iterdir()
         assert run.status == 0 and [line for line in run.said if f"{left} cannot be removed" in line], run.said
 
