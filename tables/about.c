@@ -166,7 +166,7 @@ static void tell_trace(struct xt_trace *trace, struct xt_table *table)
 {
 	const struct xm_reader *r = &trace->reader;
 	bool complete = !r->cut && !r->left_out && !r->error && !r->source.error &&
-			trace->lost <= 0 && (!trace->is_own || trace->has_end);
+			trace->lost <= 0 && !trace->recovered && (!trace->is_own || trace->has_end);
 
 	put_path(table, trace->path);
 	put_text(table, XT_TRACE_TOOL, trace->tool);

@@ -78,6 +78,7 @@ void xt_take_member(void *user, struct xf_text key, struct xf_text value)
 		xf_take_text(value, "end", trace->ended, sizeof(trace->ended));
 		xf_take_integer(value, "status", &trace->status);
 		xf_take_integer(value, "lost", &trace->lost);
+		trace->recovered |= xf_is(xf_find(value, "recovered"), "true");
 	} else if (xf_is(key, "distributedInfo")) {
 		xf_take_integer(value, "rank", &trace->rank);
 		xf_take_integer(value, "world_size", &trace->world_size);

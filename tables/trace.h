@@ -47,7 +47,7 @@ struct xt_trace {
 	bool is_kineto, is_own;	   /* by Kineto; by xstrace */
 	char tool[32], version[64], host[256], run[64], ended[16];
 	int64_t rank, world_size, pid, status, lost; /* -1: not said */
-	bool has_end;
+	bool has_end, recovered;
 	struct xt_said *said, **said_end;
 	size_t said_bytes;
 

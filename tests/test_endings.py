@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import APPS, ROOT, XSTRACE, alive, compile_c, expected_lines, limited, wait_until
+from conftest import APPS, BUILD, ROOT, XSTRACE, Trace, alive, compile_c, expected_lines, limited, wait_until
 from test_opencl import check_device
 
 ITT = "--chrome-itt-logging"
@@ -291,6 +291,12 @@ def test_a_long_run_is_recovered(xstrace):
     recover(run)
     assert run.trace.count("tasks") == 5000
     assert run.trace.other["lost"] == 0 and "corrupt" not in run.trace.other
+    for command, said in (("xstrace-check", "recovered: spans that were open"), ("xstrace-summary", "recovered (without spans that were open")):
+        told = subprocess.run([ROOT / "scripts" / command, *run.trace_files], capture_output=True, text=True)
+        assert told.returncode == 0 and said in told.stdout and "nothing lost" not in told.stdout
+    subprocess.run([BUILD / "merge/xstrace-merge", "-o", "merged.json", *run.trace_files], cwd=run.cwd, check=True, capture_output=True)
+    (one,) = Trace(run.cwd / "merged.json").other["inputs"]
+    assert one["recovered"] is True
 
 
 def test_a_run_directory_that_is_removed(xstrace):

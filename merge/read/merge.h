@@ -56,6 +56,7 @@ struct xm_input {
 	/* -1: not said */
 	int64_t rank, world_size, pid, ppid, base, status, lost, clock_error, untimed,
 		open_commands, open_requests;
+	bool recovered;	   /* by --recover */
 	int64_t late_base; /* said behind events: not known when they were read; 0: none */
 	int64_t lost_read; /* `lost`, where the reader is; that one is as of the events that were
 			      taken */

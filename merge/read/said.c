@@ -93,6 +93,7 @@ void xm_take_member(void *user, struct xf_text key, struct xf_text value)
 		xf_take_integer(value, "open_commands", &input->open_commands);
 		xf_take_integer(value, "open_requests", &input->open_requests);
 		xf_take_integer(value, "clock_error_ns", &input->clock_error);
+		input->recovered |= xf_is(xf_find(value, "recovered"), "true");
 		take_json(&input->overhead, xf_find(value, "overhead"), '{', OVERHEAD);
 		take_threads(input, xf_find(value, "threads"));
 	} else if (xf_is(key, "distributedInfo")) {

@@ -114,6 +114,8 @@ static void put_input(FILE *out, const struct xm_input *input, const struct xm_c
 	put_number(out, "open_commands", input->open_commands);
 	put_number(out, "open_requests", input->open_requests);
 	fprintf(out, ",\"events\":%" PRIu64, input->events);
+	if (input->recovered)
+		fputs(",\"recovered\":true", out);
 	if (input->reader.cut)
 		fputs(",\"cut\":true", out);
 	if (input->is_written)

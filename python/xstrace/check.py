@@ -366,6 +366,8 @@ class Checker:
         lost = (trace.other or {}).get("lost")
         if lost:
             self.notes.append(f"{said(lost)} records were lost while tracing")
+        if (trace.other or {}).get("recovered"):
+            self.notes.append("recovered: spans that were open when the drain process ended may be missing")
         for key in ("untimed_commands", "open_commands", "open_requests"):
             if (trace.other or {}).get(key):
                 self.notes.append(f"{key}: {printable(trace.other[key])}")

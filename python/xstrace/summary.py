@@ -43,7 +43,7 @@ KINETO_TASKS = ("cpu_op", "user_annotation", "python_function")
 TRANSFER = re.compile(r"(.*?)\[([0-9]{1,19})\]\Z", re.DOTALL)
 DEVICE_NAME = re.compile(r"DEVICE<[^>]*>\[(.*)\]", re.DOTALL)
 HOST_NAME = re.compile(r"HOST<([^>]*)>")
-END_KEYS = ("end", "status", "lost", "open_commands", "untimed_commands", "open_requests")
+END_KEYS = ("end", "status", "lost", "open_commands", "untimed_commands", "open_requests", "recovered")
 FLOW_PHASES = frozenset("stf")
 UNITS_NS = ((10**9, "s"), (10**6, "ms"), (10**3, "us"), (1, "ns"))
 UNITS_BYTES = ((10**9, "GB"), (10**6, "MB"), (10**3, "kB"), (1, "B"))
@@ -331,6 +331,9 @@ class Summary:
             parts.append("THE FILE WAS CUT")
         if self.trace.damaged:
             parts.append(f"DAMAGED PLACES IN THE FILE: {sum(self.trace.damaged.values())}")
+        recovered = bool(other.get("recovered"))
+        if recovered:
+            parts.append("recovered (without spans that were open then)")
         if other.get("lost"):
             parts.append(f"RECORDS LOST: {_grouped(other['lost'])}")
         missing = [
@@ -342,7 +345,7 @@ class Summary:
             )
             if other.get(key)
         ]
-        if "lost" in other and not other["lost"] and not missing:
+        if "lost" in other and not other["lost"] and not missing and not recovered:
             parts.append("nothing lost")
         parts += missing
         if other.get("excluded_calls"):

@@ -414,6 +414,8 @@ static char *put_tail(char *o, struct xs_process *process, enum xs_end end, int 
 	o = put_end(o, end, status);
 	o = xs_put_count(o, ",\"events\":", process->events);
 	o = xs_put_count(o, ",\"lost\":", process->lost);
+	if (process->run->recovering)
+		o = xs_put(o, ",\"recovered\":true");
 	if (process->out && process->out->error)
 		o = xs_put(xs_put(xs_put(o, ",\"write_error\":\""), strerror(-process->out->error)),
 			   "\"");
