@@ -70,7 +70,7 @@ struct xs_ring {
 	_Atomic uint64_t call_tick; /* when that call began */
 	/*
 	 * commands for devices: that the ring's threads have put on their way, and that they told
-	 * of (collector.h); all rings' together differ by those in flight
+	 * of (produce.h); all rings' together differ by those in flight
 	 */
 	_Atomic uint64_t commands_begun, commands_ended;
 	_Atomic uint64_t lost; /* records lost because the ring was full */
@@ -98,7 +98,7 @@ struct xs_producer {
 	unsigned char *data;
 	uint64_t mask; /* size - 1 */
 	struct xs_ring *ring;
-	uint32_t key;	   /* of the process whose ring it is (collector.h) */
+	uint32_t key;	   /* of the process whose ring it is (gate.h) */
 	uint32_t policy;   /* enum xs_on_full */
 	uint64_t prepared; /* bytes from the start that are present in memory */
 	/* depth inside a task whose begin was lost: its whole subtree is lost */

@@ -17,7 +17,7 @@ ENDS = {"return": "exited", "_exit": "exited", "kill": "killed", "exec": "exec"}
 
 def told(run, what):
     """The number in the line that tells of what is missing; 0: there is none."""
-    found = [re.search(rf"(\d+) {what}s? of process", line) for line in run.said if "not complete" in line]
+    found = [re.search(rf"(\d+) {what}s? of process", line) for line in run.said if "not known to be complete" in line]
     return sum(int(match[1]) for match in found if match)
 
 
@@ -113,7 +113,7 @@ def test_reports_say_what_is_not_in_them(xstrace, tmp_path, option):
     gpu = SoftGPU(tmp_path, DURATION_NS="empty=60000000000", WORKERS=8)
     args = ["--kernels", 3, "--fills", 4]
     run = ze(xstrace, gpu, option, "immediate", "return", *args)
-    assert run.err.count("(3 commands are not in this table: not complete") == 1
+    assert run.err.count("(3 commands are not in this table: not known to be complete") == 1
     ze(xstrace, gpu, f"{option} --report-format=json -o rep.txt", "immediate", "return", *args)
     rows = json.loads(next(xstrace.cwd.glob("rep.*.txt")).read_text())
     assert rows[-1]["report"] == "process"

@@ -124,9 +124,9 @@ static void tell_missing(const struct xs_process *process)
 		  "of instructions are lost, at least",
 		  ": the device had no room for more; a longer --sampling-interval needs less" },
 		{ runs ? 0 : process->open_commands, "command", "is missing", "are missing",
-		  ": not complete when the process ended, or while it was recorded" },
+		  ": not known to be complete when the process ended, or while it was recorded" },
 		{ runs ? 0 : process->open_requests, "MPI request", "was", "were",
-		  " not complete when the process ended" },
+		  " not known to be complete when the process ended" },
 	};
 
 	for (size_t i = 0; i < sizeof(missing) / sizeof(missing[0]); i++)

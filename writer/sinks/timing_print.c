@@ -16,7 +16,8 @@ static void print_missing(struct xs_report *report, const struct xs_process *pro
 				process->untimed == 1 ? "its" : "their");
 	if (process->open_commands)
 		xs_report_print(report,
-				"(%llu command%s not in this table: not complete when the process "
+				"(%llu command%s not in this table: not known to be complete when "
+				"the process "
 				"ended, or while it was recorded)\n\n",
 				(ull)process->open_commands,
 				process->open_commands == 1 ? " is" : "s are");
