@@ -410,6 +410,16 @@ def mounted(where, options, kind="tmpfs"):
         subprocess.run(["umount", "-l", where], check=True)
 
 
+@pytest.fixture
+def private(tmp_path, monkeypatch):
+    """A directory for traces that nobody else uses; nothing stays in it."""
+    place = tmp_path / "tmp"
+    place.mkdir()
+    monkeypatch.setenv("TMPDIR", str(place))
+    yield place
+    wait_until(lambda: not list(place.iterdir()), timeout=10)
+
+
 @contextlib.contextmanager
 def append_only(directory):
     """Files can be made there, and neither removed nor renamed."""

@@ -28,16 +28,6 @@ def left_behind():
     return set(Path("/dev/shm").glob("xstrace-*")) | set(Path(os.environ.get("TMPDIR", "/tmp")).glob("xstrace-??????"))
 
 
-@pytest.fixture
-def private(tmp_path, monkeypatch):
-    """A directory for traces that nobody else uses; nothing stays in it."""
-    place = tmp_path / "tmp"
-    place.mkdir()
-    monkeypatch.setenv("TMPDIR", str(place))
-    yield place
-    wait_until(lambda: not list(place.iterdir()), timeout=10)
-
-
 def tasks(trace, name):
     return [s for s in trace.slices if s.name == name]
 

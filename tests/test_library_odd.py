@@ -5,19 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from conftest import APPS, Trace, mounted, root_only, wait_until
+from conftest import APPS, Trace, mounted, root_only
 
 ODD = APPS / "library_odd"
-
-
-@pytest.fixture
-def private(tmp_path, monkeypatch):
-    """A directory for traces that nobody else uses; nothing stays in it."""
-    place = tmp_path / "tmp"
-    place.mkdir()
-    monkeypatch.setenv("TMPDIR", str(place))
-    yield place
-    wait_until(lambda: not list(place.iterdir()), timeout=10)
 
 
 def run(xstrace, *words):
