@@ -446,6 +446,19 @@ def test_threads_that_execute_lists_at_once(xstrace, tmp_path):
     pytest.fail(f"{traced} us, without us {bare}")
 
 
+@pytest.mark.parametrize("sync", [0, 1])
+@pytest.mark.parametrize("how", ["immediate", "regular"])
+def test_threads_that_append_to_one_list_at_once(xstrace, tmp_path, how, sync):
+    """Some drivers bear it: the program ends as without us, and each command is shown, or told as missing."""
+    gpu = SoftGPU(tmp_path, BEARS=1, SYNC=sync)
+    for _ in range(3):
+        run = xstrace(KERNELS, "ze_race", [4, 1000, how], env=gpu.env)
+        made = int(re.search(r"fills: (\d+)", run.out)[1])
+        other = run.trace.other
+        found = len(run.trace.device) + sum(other.get(key, 0) for key in ("lost", "open_commands", "untimed_commands", "corrupt_rings"))
+        assert run.status == 0 and found == made, (made, other)
+
+
 def test_beside_mpi_logging(xstrace, tmp_path):
     """libxstrace-mpi.so, which comes first, has a dlopen() too: the loader's way to our layer goes on through it."""
     run = xstrace("--chrome-kernel-logging --chrome-mpi-logging", "ze_matrix", ["--kernels", 3], env=SoftGPU(tmp_path, SYNC=1).env)

@@ -230,6 +230,8 @@ struct xs_ze_queue {
 	 * known to be complete. One thread appends at a time, as the API demands, and one collects.
 	 */
 	_Atomic(struct xs_ze_node *) done, newest;
+	_Atomic bool raced; /* two threads have appended at once: it may be no circle any more */
+	uint32_t size;	    /* nodes in it; fewer are counted if it is not */
 	uint32_t appended;
 	/* executions of regular lists */
 	struct xs_ze_execution *first, *last;
@@ -244,6 +246,8 @@ struct xs_ze_list {
 	struct xs_ze_queue *queue; /* of an immediate list, else NULL */
 	/* of a regular list, and of an immediate one while it is captured: where its commands go */
 	struct xs_ze_body *body;
+	_Atomic uint32_t appender;   /* the thread that appends just now; 0: none */
+	uint64_t refused;	     /* whom it kept from doing so, and since when */
 	const void *graph;	     /* that it is captured into */
 	struct xs_ze_list *captured; /* the next one that is captured into the same */
 	bool captured_now;	     /* by the call that goes on */
@@ -269,6 +273,13 @@ void xs_ze_collect(struct xs_ze_queue *queue);
 void xs_ze_collect_others(struct xs_ze_queue *queue);
 /* One more node for a queue; NULL: none left. */
 struct xs_ze_node *xs_ze_grow(struct xs_ze_queue *queue);
+/* Commands that two threads have appended at once are dealt with; what follows is in order. */
+void xs_ze_queue_mend(struct xs_ze_queue *queue) __attribute__((cold));
+/* More of its nodes are in no row. */
+static inline uint32_t xs_ze_queue_most(const struct xs_ze_queue *queue)
+{
+	return queue->size + 64;
+}
 
 /*
  * A node for the list's next command, which is in the queue when it is pushed and not before; NULL:
@@ -276,10 +287,12 @@ struct xs_ze_node *xs_ze_grow(struct xs_ze_queue *queue);
  */
 static inline struct xs_ze_node *xs_ze_claim(struct xs_ze_queue *queue)
 {
-	struct xs_ze_node *newest = atomic_load_explicit(&queue->newest, memory_order_relaxed);
-	struct xs_ze_node *node = newest ? atomic_load_explicit(&newest->next, memory_order_relaxed)
-					 : NULL;
+	struct xs_ze_node *newest, *node;
 
+	if (__builtin_expect(atomic_load_explicit(&queue->raced, memory_order_relaxed), 0))
+		xs_ze_queue_mend(queue);
+	newest = atomic_load_explicit(&queue->newest, memory_order_relaxed);
+	node = newest ? atomic_load_explicit(&newest->next, memory_order_relaxed) : NULL;
 	/* pairs with the release in xs_ze_collect() */
 	if (__builtin_expect(node && node != atomic_load_explicit(&queue->done,
 								  memory_order_acquire),
@@ -311,6 +324,8 @@ struct xs_ze_queue *xs_ze_queue_of(ze_command_queue_handle_t queue);
 struct xs_ze_body *xs_ze_body_new(struct xs_ze_list *list);
 void xs_ze_body_drop(struct xs_ze_body *body);
 void xs_ze_body_add(struct xs_ze_body *body, struct xs_ze_node *node);
+/* Two threads have appended at once: its nodes are to be counted again. */
+void xs_ze_body_raced(struct xs_ze_body *body);
 /* One of its commands will never have times. */
 void xs_ze_body_untimed(struct xs_ze_body *body);
 void xs_ze_body_hold(struct xs_ze_body *body);

@@ -124,6 +124,18 @@ void xs_ze_body_add(struct xs_ze_body *body, struct xs_ze_node *node)
 		xs_unlock(&xs_ze_execute_lock);
 }
 
+void xs_ze_body_raced(struct xs_ze_body *body)
+{
+	uint32_t count = 0;
+
+	xs_lock_robust(&xs_ze_execute_lock);
+	for (const struct xs_ze_node *node = body->first; node;
+	     node = atomic_load_explicit(&node->next, memory_order_relaxed))
+		count++;
+	body->count = count;
+	xs_unlock(&xs_ze_execute_lock);
+}
+
 void xs_ze_body_untimed(struct xs_ze_body *body)
 {
 	xs_lock_robust(&xs_ze_execute_lock); /* several threads may append what becomes one graph */

@@ -160,6 +160,7 @@ struct xs_ze_node *xs_ze_grow(struct xs_ze_queue *queue)
 	node->body = NULL;
 	node->saved = NULL;
 	xs_ze_record_queue(&node->record, queue);
+	queue->size++;
 	if (last) {
 		atomic_store_explicit(&node->next,
 				      atomic_load_explicit(&last->next, memory_order_relaxed),
@@ -201,6 +202,22 @@ static bool is_told(const struct xs_ze_node *node)
 	       (atomic_load_explicit(&node->state, memory_order_acquire) & 3) == XS_ZE_DONE;
 }
 
+void xs_ze_queue_mend(struct xs_ze_queue *queue)
+{
+	xs_ze_collect_others(queue);
+	if (!xs_claim(&queue->collecting))
+		return; /* another time */
+	/*
+	 * Those that are not complete by now are told at the end. No node is used again: the device
+	 * may still signal its event, for one of two commands.
+	 */
+	atomic_store_explicit(&queue->newest, NULL, memory_order_relaxed);
+	atomic_store_explicit(&queue->done, NULL, memory_order_relaxed);
+	atomic_store_explicit(&queue->raced, false, memory_order_relaxed);
+	queue->size = 0;
+	xs_unclaim(&queue->collecting);
+}
+
 /*
  * The list is destroyed: the times of commands that are not complete by now (lost device, or the
  * application did not wait) cannot be read.
@@ -208,7 +225,7 @@ static bool is_told(const struct xs_ze_node *node)
 static void abandon(struct xs_ze_queue *queue)
 {
 	struct xs_ze_node *node, *next, *last, *head;
-	uint32_t rounds = 0;
+	uint32_t rounds = 0, left = xs_ze_queue_most(queue);
 	bool alone;
 
 	while (!(alone = xs_claim(&queue->collecting)) && xs_wait_a_bit(&rounds))
@@ -217,13 +234,13 @@ static void abandon(struct xs_ze_queue *queue)
 	head = atomic_load_explicit(&queue->done, memory_order_relaxed);
 	/* and that thread has left in the middle: all stays as it is, and is never used again */
 	if (!alone) {
-		while (head != last) {
+		while (head != last && left--) {
 			head = atomic_load_explicit(&head->next, memory_order_relaxed);
 			xs_commands_untimed(!is_told(head));
 		}
 		return;
 	}
-	for (; head != last; head = next) {
+	for (; head != last && left--; head = next) {
 		next = atomic_load_explicit(&head->next, memory_order_relaxed);
 		next->lost = give_up(next);
 		if (next->lost)
@@ -232,11 +249,16 @@ static void abandon(struct xs_ze_queue *queue)
 	node = last;
 	atomic_store_explicit(&queue->newest, NULL, memory_order_relaxed);
 	atomic_store_explicit(&queue->done, NULL, memory_order_relaxed);
-	while (node) {
+	/* each once, whatever form they have; none that two commands may signal */
+	while (node && node->queue == queue) {
 		next = atomic_load_explicit(&node->next, memory_order_relaxed);
+		node->queue = NULL;
+		node->lost |= atomic_load_explicit(&queue->raced, memory_order_relaxed);
 		xs_ze_node_put(node);
-		node = next != last ? next : NULL;
+		node = next;
 	}
+	atomic_store_explicit(&queue->raced, false, memory_order_relaxed);
+	queue->size = 0;
 	xs_unclaim(&queue->collecting);
 }
 

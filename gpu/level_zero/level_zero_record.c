@@ -45,6 +45,8 @@ static inline bool write_record(const struct xs_device_record *from,
 		memcpy((char *)record + XS_DEVICE_RECORD_SHORT,
 		       (const char *)from + XS_DEVICE_RECORD_SHORT,
 		       sizeof(*from) - XS_DEVICE_RECORD_SHORT);
+	/* who appends to the list at the same time may have changed it */
+	record->event.words = (uint8_t)(size / 8);
 	record->id = id;
 	if (submit)
 		submitted(record, submit);
@@ -443,7 +445,9 @@ static inline bool finish_own(struct xs_ze_queue *queue, struct xs_ze_node *node
 static void finish_others(struct xs_ze_queue *queue, struct xs_ze_node *done,
 			  const struct xs_ze_node *newest, struct batch *batch)
 {
-	while (done != newest) {
+	uint32_t left = xs_ze_queue_most(queue);
+
+	while (done != newest && left--) {
 		done = atomic_load_explicit(&done->next, memory_order_relaxed);
 		if (done->event != done->own) {
 			(void)xs_ze_node_finish(done);
@@ -469,6 +473,7 @@ static inline bool finish(struct xs_ze_queue *queue, struct xs_ze_node *node, st
 static void collect(struct xs_ze_queue *queue, bool others)
 {
 	struct xs_ze_node *done, *newest, *next;
+	uint32_t left = xs_ze_queue_most(queue);
 	const struct xs_ze_node *told;
 	struct batch batch;
 
@@ -482,7 +487,7 @@ static void collect(struct xs_ze_queue *queue, bool others)
 	/* in this order: the first node of all is in both places when it is in `newest` */
 	newest = atomic_load_explicit(&queue->newest, memory_order_acquire);
 	done = atomic_load_explicit(&queue->done, memory_order_relaxed);
-	while (done != newest) {
+	while (done != newest && left--) {
 		next = atomic_load_explicit(&done->next, memory_order_relaxed);
 		if (!finish(queue, next, &batch))
 			break;

@@ -5,6 +5,54 @@
 #include "device_record.h"
 #include "level_zero_metrics.h"
 
+/* ---- one thread at a time ---- */
+
+/* A thread that records has an id; those that do not append only what may be executed later. */
+static inline uint32_t appender(void)
+{
+	return xs_tls.tid ? xs_tls.tid : xs_claimant();
+}
+
+/* Who has ended, or been inside for long, has left by a jump. */
+static __attribute__((noinline, cold)) bool is_gone(struct xs_ze_list *list, uint32_t who)
+{
+	uint64_t refused = list->refused;
+	uint32_t now = xs_moment();
+
+	if (!xs_is_sealed() && xs_sys(SYS_tgkill, xs_sys(SYS_getpid), who, 0) == -ESRCH)
+		return true;
+	if (refused >> 32 == who)
+		return now - (uint32_t)refused >= XS_LEFT_FOR_GOOD;
+	list->refused = (uint64_t)who << 32 | now;
+	return false;
+}
+
+/*
+ * The API wants that of the program, and some drivers bear it otherwise. Then the command passes
+ * untimed. This costs an ordinary append no more than two loads and stores; two threads that come
+ * within some nanoseconds both go on, which the one that was overwritten finds when it is through.
+ */
+static inline bool begin_append(struct xs_ze_list *list)
+{
+	uint32_t me = appender(), who = atomic_load_explicit(&list->appender, memory_order_relaxed);
+
+	if (__builtin_expect(who && who != me, 0) && !is_gone(list, who))
+		return false;
+	atomic_store_explicit(&list->appender, me, memory_order_relaxed);
+	return true;
+}
+
+static inline bool appends(struct xs_ze_list *list)
+{
+	return atomic_load_explicit(&list->appender, memory_order_relaxed) == appender();
+}
+
+static inline void end_append(struct xs_ze_list *list)
+{
+	if (appends(list))
+		atomic_store_explicit(&list->appender, 0, memory_order_relaxed);
+}
+
 /*
  * The node is not used after all. One of an immediate list stays where it is, for the next command.
  */
@@ -13,6 +61,7 @@ static void give_up(struct xs_ze_work *work)
 	if (work->list->body)
 		xs_ze_node_put(work->node);
 	work->node = NULL;
+	end_append(work->list);
 }
 
 /*
@@ -314,12 +363,16 @@ static inline bool prepare(struct xs_ze_work *work, uint32_t function, uint8_t c
 			   ze_event_handle_t *event)
 {
 	struct xs_ze_list *list = work->list;
-	struct xs_ze_node *node = work->node = list->body ? xs_ze_node_get(list->context)
-							  : xs_ze_claim(list->queue);
 	struct xs_device_record *record;
+	struct xs_ze_node *node;
 
-	if (!node)
+	if (!begin_append(list))
 		return false;
+	node = work->node = list->body ? xs_ze_node_get(list->context) : xs_ze_claim(list->queue);
+	if (!node) {
+		end_append(list);
+		return false;
+	}
 	node->event = node->own;
 	if (!*event) {
 		*event = node->own;
@@ -401,10 +454,39 @@ static void keep_in_body(struct xs_ze_list *list, struct xs_ze_node *node)
 	xs_ze_body_add(list->body, node);
 }
 
+/*
+ * A command that was appended without a node: of what is executed as a whole, each time that it is.
+ */
+static void count_untimed(struct xs_ze_list *list)
+{
+	if (list && list->body)
+		xs_ze_body_untimed(list->body);
+	else
+		xs_count_untimed(1);
+}
+
+/* Another thread has appended at the same time, maybe with the same node. */
+static __attribute__((noinline, cold)) void raced(struct xs_ze_list *list, struct xs_ze_node *node)
+{
+	xs_count_unmeasured(node->query != NULL);
+	if (list->body) {
+		node->lost = true; /* the device will signal its event */
+		xs_ze_node_put(node);
+		xs_ze_body_raced(list->body);
+	} else {
+		atomic_store_explicit(&list->queue->raced, true, memory_order_relaxed);
+	}
+	count_untimed(list);
+}
+
 static inline void keep(struct xs_ze_work *work, struct xs_ze_node *node, uint64_t duration)
 {
 	struct xs_ze_queue *queue = work->list->body ? NULL : work->list->queue;
 
+	if (__builtin_expect(!appends(work->list), 0)) {
+		raced(work->list, node);
+		return;
+	}
 	node->record.event.tick = node->record.submit = work->call.tick;
 	node->record.submitter = 0;
 	node->record.host_ticks = xs_ticks_pack(duration);
@@ -418,17 +500,7 @@ static inline void keep(struct xs_ze_work *work, struct xs_ze_node *node, uint64
 		xs_commands_begin(1);
 		xs_ze_push(queue, node);
 	}
-}
-
-/*
- * A command that was appended without a node: of what is executed as a whole, each time that it is.
- */
-static void count_untimed(struct xs_ze_list *list)
-{
-	if (list && list->body)
-		xs_ze_body_untimed(list->body);
-	else
-		xs_count_untimed(1);
+	end_append(work->list);
 }
 
 ze_result_t xs_ze_leave(struct xs_ze_work *work, ze_result_t result)

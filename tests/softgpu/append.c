@@ -54,6 +54,29 @@ ze_result_t sg_append_begin(ze_command_list_handle_t handle, enum sg_op op, cons
 	return SG_OK;
 }
 
+static ze_result_t add(struct sg_list *list, struct sg_cmd *cmd)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* SOFTGPU_BEARS */
+	ze_result_t result = SG_OK;
+
+	(void)pthread_mutex_lock(&lock);
+	if (list->count == list->capacity) {
+		uint32_t capacity = list->capacity ? list->capacity * 2 : 32;
+		struct sg_cmd **cmds = realloc(list->cmds, capacity * sizeof(*cmds));
+
+		if (cmds) {
+			list->cmds = cmds;
+			list->capacity = capacity;
+		} else {
+			result = ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+		}
+	}
+	if (!result)
+		list->cmds[list->count++] = cmd;
+	(void)pthread_mutex_unlock(&lock);
+	return result;
+}
+
 ze_result_t sg_append_end(ze_command_list_handle_t handle, struct sg_cmd *cmd)
 {
 	struct sg_list *list = (struct sg_list *)handle;
@@ -65,19 +88,8 @@ ze_result_t sg_append_end(ze_command_list_handle_t handle, struct sg_cmd *cmd)
 		list = list->capture;
 	}
 	queue = list->queue;
-	if (!queue) {
-		if (list->count == list->capacity) {
-			uint32_t capacity = list->capacity ? list->capacity * 2 : 32;
-			struct sg_cmd **cmds = realloc(list->cmds, capacity * sizeof(*cmds));
-
-			if (!cmds)
-				return ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
-			list->cmds = cmds;
-			list->capacity = capacity;
-		}
-		list->cmds[list->count++] = cmd;
-		return SG_OK;
-	}
+	if (!queue)
+		return add(list, cmd);
 	list->executions++;
 	if (sg_config.sync && !atomic_load_explicit(&queue->pending, memory_order_relaxed)) {
 		for (uint32_t i = 0; i < cmd->nwait; i++)

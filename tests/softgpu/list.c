@@ -14,7 +14,7 @@ struct sg_arena {
 
 enum { ARENA_SIZE = 32768 };
 
-void *sg_list_memory(struct sg_list *list, size_t size)
+static void *take(struct sg_list *list, size_t size)
 {
 	struct sg_arena *arena;
 	void *ret;
@@ -45,8 +45,23 @@ void *sg_list_memory(struct sg_list *list, size_t size)
 	return ret;
 }
 
+void *sg_list_memory(struct sg_list *list, size_t size)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	void *ret;
+
+	if (!sg_config.bears)
+		return take(list, size);
+	(void)pthread_mutex_lock(&lock);
+	ret = take(list, size);
+	(void)pthread_mutex_unlock(&lock);
+	return ret;
+}
+
 void sg_list_rewind(struct sg_list *list)
 {
+	if (sg_config.bears)
+		return; /* another thread may just be appending */
 	list->arena = list->arena_first;
 	if (list->arena)
 		list->arena->used = 0;
