@@ -95,6 +95,8 @@ void xs_tell_activity(void);
 void xs_count_untimed(uint64_t count);
 /* The same of runs of kernels that were to be measured; UINT64_MAX: one fewer. */
 void xs_count_unmeasured(uint64_t count);
+/* There was no room for a name; told at the end. */
+void xs_count_unnamed(void) __attribute__((cold));
 /* So many samples of instructions are lost, at least. */
 void xs_count_unsampled(uint64_t count);
 /*

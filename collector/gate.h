@@ -125,6 +125,12 @@ static inline bool xs_joined(void)
 	return open != XS_GATE_CLOSED && open != XS_GATE_OFF;
 }
 
+/* Is even reading the clock forbidden? */
+static inline bool xs_is_off(void)
+{
+	return atomic_load_explicit(&xs_gate->open, memory_order_relaxed) == XS_GATE_OFF;
+}
+
 /* The part that a file records, if it can be switched off: said where the file is compiled. */
 #ifndef XS_PART
 #define XS_PART 0u

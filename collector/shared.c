@@ -54,6 +54,12 @@ void xs_count_unmeasured(uint64_t count)
 	atomic_fetch_add_explicit(&xs_self.process->unmeasured, count, memory_order_relaxed);
 }
 
+void xs_count_unnamed(void)
+{
+	if (xs_self.process)
+		atomic_fetch_add_explicit(&xs_self.process->unnamed, 1, memory_order_relaxed);
+}
+
 void xs_count_unsampled(uint64_t count)
 {
 	atomic_fetch_add_explicit(&xs_self.process->unsampled, count, memory_order_relaxed);
@@ -210,7 +216,11 @@ void xs_request_dump(void)
 
 uint32_t xs_name_parts(const struct xs_part *parts, uint32_t count, uint32_t scope)
 {
-	return xs_self.strings ? xs_intern_parts(xs_self.strings, parts, count, scope) : 0;
+	uint32_t id = xs_self.strings ? xs_intern_parts(xs_self.strings, parts, count, scope) : 0;
+
+	if (__builtin_expect(id == XS_STRING_FULL, 0))
+		xs_count_unnamed();
+	return id;
 }
 
 uint32_t xs_name(const char *text, uint32_t scope)

@@ -179,9 +179,10 @@ uint64_t xs_highest_listed(const char *list);
 
 /* What the options ask for; the rest of the program asks here instead of adding up flags. */
 bool xs_want_chrome(const struct xs_options *options);
-bool xs_want_reports(const struct xs_options *options); /* any of them */
-bool xs_want_itt(const struct xs_options *options);	/* of any domain */
-bool xs_want_all_itt(const struct xs_options *options); /* of all domains */
+bool xs_want_reports(const struct xs_options *options);	 /* any of them */
+bool xs_want_itt(const struct xs_options *options);	 /* of any domain */
+bool xs_listen_to_itt(const struct xs_options *options); /* that, or __itt_resume() alone */
+bool xs_want_all_itt(const struct xs_options *options);	 /* of all domains */
 /* May somebody look into the run's processes (--stacks, --watchdog, --stacks-on-crash)? */
 bool xs_want_stacks(const struct xs_options *options);
 bool xs_want_openmp(const struct xs_options *options);

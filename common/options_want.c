@@ -28,12 +28,17 @@ bool xs_want_reports(const struct xs_options *o)
 bool xs_want_all_itt(const struct xs_options *o)
 {
 	return o->chrome_itt || o->chrome_ccl || o->chrome_dnn || o->chrome_mpi ||
-	       o->cpu_metrics[0];
+	       o->cpu_metrics[0] || o->iterations[0] || o->trigger[0];
 }
 
 bool xs_want_itt(const struct xs_options *o)
 {
 	return xs_want_all_itt(o) || o->ccl_summary;
+}
+
+bool xs_listen_to_itt(const struct xs_options *o)
+{
+	return xs_want_itt(o) || o->start_paused;
 }
 
 bool xs_want_hardware(const struct xs_options *o)

@@ -270,9 +270,10 @@ struct xs_process_file {
 	_Atomic uint64_t untimed;    /* commands whose device times cannot be read */
 	_Atomic uint64_t unmeasured; /* runs of kernels whose metrics cannot be read */
 	_Atomic uint64_t unsampled;  /* samples of instructions that were lost, at least */
-	/* of these four: what traces that are complete have told */
+	_Atomic uint64_t unnamed;    /* how often there was no room for a name */
+	/* of these five: what traces that are complete have told */
 	struct xs_counts_told {
-		_Atomic uint64_t lost_no_ring, untimed, unmeasured, unsampled;
+		_Atomic uint64_t lost_no_ring, untimed, unmeasured, unsampled, unnamed;
 	} told;
 	struct xs_unfreed unfreed[XS_UNFREED];
 	_Atomic uint64_t commands_ended; /* as in struct xs_ring, by threads that have no ring */
@@ -380,7 +381,7 @@ struct xs_kept_file {
 	struct xs_kept_numbers numbers;
 };
 
-#define XS_SHM_VERSION	  32u
+#define XS_SHM_VERSION	  33u
 #define XS_PAGE		  4096u
 #define XS_KEPT_HEADER	  8192u	 /* of struct xs_kept_file */
 #define XS_PROCESS_FIRST  4096u	 /* of struct xs_process_file */

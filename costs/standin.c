@@ -152,6 +152,10 @@ uint32_t xs_name_parts(const struct xs_part *parts, uint32_t count, uint32_t sco
 	return ++last;
 }
 
+void xs_count_unnamed(void)
+{
+}
+
 uint32_t xs_name(const char *text, uint32_t scope)
 {
 	(void)text;

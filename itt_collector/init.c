@@ -108,7 +108,7 @@ static void fill(const struct itt_global *global)
 {
 	const struct xs_options *options = xs_collector_options();
 	struct itt_own own;
-	bool wanted = options && xs_want_itt(options) && itt_own_open(&own);
+	bool wanted = options && xs_listen_to_itt(options) && itt_own_open(&own);
 
 	for (struct itt_api_info *row = global->api_list_ptr; row->name; row++) {
 		void *function = wanted ? function_for(&own, row->name) : NULL;
@@ -182,7 +182,7 @@ __attribute__((constructor)) static void watch_forks(void)
 {
 	const struct xs_options *options = xs_collector_options();
 
-	if (options && xs_want_itt(options) && __register_atfork)
+	if (options && xs_listen_to_itt(options) && __register_atfork)
 		(void)__register_atfork(NULL, NULL, finish_start, NULL);
 }
 

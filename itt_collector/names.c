@@ -114,6 +114,7 @@ static void *spare(struct itt_table *table)
 	struct itt_entry *entry = atomic_load_explicit(&table->spare, memory_order_acquire),
 			 *none = NULL;
 
+	xs_count_unnamed();
 	if (entry)
 		return entry + 1;
 	entry = xs_arena(sizeof(*entry) + table->payload);

@@ -361,7 +361,7 @@ static size_t for_itt(const struct xs_options *options, const char *library, con
 {
 	size_t n = 0;
 
-	if (xs_want_itt(options))
+	if (xs_listen_to_itt(options))
 		added[n++] = take("INTEL_LIBITTNOTIFY64", "ITT collector", library);
 	/* NVTX's ranges, and the names that it gives to what device work runs on */
 	if (xs_want_itt(options) || xs_want_device(options))

@@ -218,6 +218,13 @@ def test_strict_mode(xstrace, tmp_path):
     assert any("strict mode" in line for line in run.said)
 
 
+def test_a_program_that_forbids_itself_the_clock(xstrace, tmp_path):
+    """CUPTI still asks us for the time of each record: it comes by a system call."""
+    run = same(xstrace, sync(tmp_path, ASKS_KERNEL=1), f"{KERNELS} --chrome-call-logging", "clock", app="cuda_sealed")
+    assert kernels(run) >= 10
+    assert any("PR_SET_TSC" in line for line in run.said)
+
+
 # ---- handlers, and NVTX ----
 
 NVTX = f"{KERNELS} --chrome-call-logging --chrome-itt-logging"

@@ -459,6 +459,15 @@ def test_threads_that_append_to_one_list_at_once(xstrace, tmp_path, how, sync):
         assert run.status == 0 and found == made, (made, other)
 
 
+@pytest.mark.parametrize("option", ["-d", KERNELS])
+def test_a_handler_that_jumps_out_of_appends(xstrace, option):
+    """The driver allocates memory for our events, and must not be left within that."""
+    env = {"ZE_ENABLE_ALT_DRIVERS": str(DRIVER), "SOFTGPU_SYNC": "1"}
+    for _ in range(3):
+        run = xstrace(option, "ze_jumps", [1500], env=env)
+        assert (run.status, run.out) == (0, "jumped\n"), run.err
+
+
 def test_beside_mpi_logging(xstrace, tmp_path):
     """libxstrace-mpi.so, which comes first, has a dlopen() too: the loader's way to our layer goes on through it."""
     run = xstrace("--chrome-kernel-logging --chrome-mpi-logging", "ze_matrix", ["--kernels", 3], env=SoftGPU(tmp_path, SYNC=1).env)

@@ -62,9 +62,9 @@ void xs_cuda_resumed(void)
 	if (!atomic_load_explicit(&awaited, memory_order_relaxed) || xs_paused_itself() ||
 	    !xs_cuda_own_process() || xs_in_handler() || !atomic_exchange(&awaited, false))
 		return;
-	signals = xs_cuda_block();
+	signals = xs_block_signals();
 	(void)enable(1);
-	xs_cuda_unblock(signals);
+	xs_unblock_signals(signals);
 	errno = error;
 }
 

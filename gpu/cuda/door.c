@@ -128,9 +128,9 @@ static void begin(const struct xs_options *options)
 		return;
 	}
 	xs_cuda_texts(file);
-	signals = xs_cuda_block();
+	signals = xs_block_signals();
 	start(file, options);
-	xs_cuda_unblock(signals);
+	xs_unblock_signals(signals);
 	/* all of the above; pairs with the acquire in the drain process */
 	atomic_store_explicit(&file->magic, XS_MAGIC, memory_order_release);
 	xs_tell_activity();

@@ -109,7 +109,7 @@ static void *flush(void *none)
  */
 static bool start(void)
 {
-	uint64_t signals = xs_cuda_block();
+	uint64_t signals = xs_block_signals();
 	bool made = atomic_exchange(&working, true);
 	pthread_t thread;
 
@@ -121,7 +121,7 @@ static bool start(void)
 		else
 			atomic_store(&working, false);
 	}
-	xs_cuda_unblock(signals);
+	xs_unblock_signals(signals);
 	return made;
 }
 

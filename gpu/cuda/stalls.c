@@ -304,7 +304,7 @@ void xs_cuda_stalls_launch(CUcontext context)
 	     xs_moment() - atomic_load(&sampler->moment) < LOOK_MS) ||
 	    xs_is_sealed() || xs_in_handler() || !take(sampler, wanted))
 		return;
-	signals = xs_cuda_block(); /* libcupti makes threads that fetch samples */
+	signals = xs_block_signals(); /* libcupti makes threads that fetch samples */
 	if (wanted && atomic_load(&sampler->stage) == UNUSED)
 		begin(sampler);
 	if (atomic_load(&sampler->stage) == READY) {
@@ -314,7 +314,7 @@ void xs_cuda_stalls_launch(CUcontext context)
 		    !call(wanted ? pc.PCSamplingStart : pc.PCSamplingStop, context))
 			atomic_store(&sampler->runs, wanted);
 	}
-	xs_cuda_unblock(signals);
+	xs_unblock_signals(signals);
 	xs_unclaim(&sampler->claim);
 }
 

@@ -11,6 +11,7 @@
 #include <cupti.h>
 
 #include "activity.h"
+#include "blocked.h"
 #include "collector.h"
 #include "cuda_functions.h"
 #include "sys.h"
@@ -146,13 +147,6 @@ void xs_cuda_take_names(struct xs_activity_file *file);
 
 /* Are the thread's calls our own, and nobody's to see? */
 extern __thread bool xs_cuda_is_ours __attribute__((tls_model("initial-exec")));
-
-/*
- * Between the two no signal arrives but those of faults: threads that are made there, libcupti's
- * too, get no signal that is meant for the program's own. Its handler may leave by a jump.
- */
-uint64_t xs_cuda_block(void);
-void xs_cuda_unblock(uint64_t before);
 
 /* ---- flusher.c ---- */
 

@@ -3,6 +3,7 @@
  * where the times of its last execution are copied to when it is executed again before they were
  * read.
  */
+#include "blocked.h"
 #include "level_zero_execute.h"
 #include "level_zero_metrics.h"
 
@@ -51,15 +52,31 @@ bool xs_ze_append_copies(ze_command_list_handle_t list, const struct xs_ze_body 
 	return !xs_ze.zeCommandList.pfnAppendBarrier(list, NULL, 0, NULL);
 }
 
-struct xs_ze_slot *xs_ze_slot_get(struct xs_ze_body *body)
+/* What the driver gives for it. */
+static bool slot_make(const struct xs_ze_body *body, struct xs_ze_slot *slot)
 {
 	ze_command_list_desc_t desc = { .stype = ZE_STRUCTURE_TYPE_COMMAND_LIST_DESC,
 					.commandQueueGroupOrdinal = body->ordinal };
 	ze_host_mem_alloc_desc_t memory = { .stype = ZE_STRUCTURE_TYPE_HOST_MEM_ALLOC_DESC };
-	bool resets = body->resets;
-	size_t size = (resets ? 3 : 1) * (size_t)body->count * sizeof(ze_kernel_timestamp_result_t);
-	struct xs_ze_slot *slot;
+	size_t size =
+		(slot->resets ? 3 : 1) * (size_t)body->count * sizeof(ze_kernel_timestamp_result_t);
 	void *times = NULL;
+
+	if (xs_ze.zeMem.pfnAllocHost(body->context->handle, &memory, size, 64, &times))
+		return false;
+	slot->times = times;
+	return body->graph ||
+	       (!xs_ze.zeCommandList.pfnCreate(body->context->handle, body->device->handle, &desc,
+					       &slot->list) &&
+		xs_ze_append_copies(slot->list, body, slot) &&
+		!xs_ze.zeCommandList.pfnClose(slot->list));
+}
+
+struct xs_ze_slot *xs_ze_slot_get(struct xs_ze_body *body)
+{
+	bool resets = body->resets, made;
+	struct xs_ze_slot *slot;
+	uint64_t signals;
 
 	for (;;) {
 		xs_lock_robust(&xs_ze_execute_lock);
@@ -80,17 +97,12 @@ struct xs_ze_slot *xs_ze_slot_get(struct xs_ze_body *body)
 		return NULL;
 	slot->resets = resets;
 	slot->changes = body->changes;
-	if (xs_ze.zeMem.pfnAllocHost(body->context->handle, &memory, size, 64, &times) ||
-	    (slot->times = times,
-	     !body->graph &&
-		     (xs_ze.zeCommandList.pfnCreate(body->context->handle, body->device->handle,
-						    &desc, &slot->list) ||
-		      !xs_ze_append_copies(slot->list, body, slot) ||
-		      xs_ze.zeCommandList.pfnClose(slot->list)))) {
+	signals = xs_block_signals();
+	made = slot_make(body, slot);
+	if (!made)
 		slot_destroy(body, slot);
-		return NULL;
-	}
-	return slot;
+	xs_unblock_signals(signals);
+	return made ? slot : NULL;
 }
 
 /* ---- bodies ---- */

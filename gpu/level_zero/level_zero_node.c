@@ -4,6 +4,7 @@
  * Nodes are never freed, so that whoever holds a stale reference finds a node that has been used
  * again, which its count tells.
  */
+#include "blocked.h"
 #include "level_zero.h"
 #include "options.h"
 
@@ -78,7 +79,7 @@ static chunk_slot *place_of(uint32_t chunk)
 	return block ? &block[chunk % BLOCK] : NULL;
 }
 
-static bool more_nodes(struct xs_ze_context *context)
+static bool make_nodes(struct xs_ze_context *context)
 {
 	ze_event_pool_desc_t desc = { .stype = ZE_STRUCTURE_TYPE_EVENT_POOL_DESC,
 				      .flags = ZE_EVENT_POOL_FLAG_HOST_VISIBLE |
@@ -120,6 +121,15 @@ static bool more_nodes(struct xs_ze_context *context)
 		if (nodes[i].own)
 			push_free(&nodes[i]);
 	return true;
+}
+
+static bool more_nodes(struct xs_ze_context *context)
+{
+	uint64_t signals = xs_block_signals();
+	bool made = make_nodes(context);
+
+	xs_unblock_signals(signals);
+	return made;
 }
 
 struct xs_ze_node *xs_ze_node_get(struct xs_ze_context *context)

@@ -2,6 +2,7 @@
  * Calls of Level Zero that put work on a device, and what they say about copies, fills and images;
  * kernels: level_zero_kernel.c.
  */
+#include "blocked.h"
 #include "device_record.h"
 #include "level_zero_metrics.h"
 
@@ -269,11 +270,18 @@ static void save_times(struct xs_ze_list *list, ze_command_list_handle_t handle,
 
 	if (!memory && xs_is_sealed()) /* the driver may need system calls for it */
 		return;
-	if (!memory && xs_ze.zeMem.pfnAllocHost(list->context->handle, &desc, sizeof(*node->saved),
-						64, &memory))
+	if (!memory) {
+		uint64_t signals = xs_block_signals();
+
+		(void)xs_ze.zeMem.pfnAllocHost(list->context->handle, &desc, sizeof(*node->saved),
+					       64, &memory);
+		node->memory = memory;
+		xs_unblock_signals(signals);
+	}
+	if (!memory)
 		return;
 	memset(memory, 0xff, sizeof(*node->saved));
-	node->memory = node->saved = memory;
+	node->saved = memory;
 	if (node->body)
 		xs_ze_body_saves(node->body);
 	if (list->in_order)

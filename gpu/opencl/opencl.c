@@ -327,7 +327,7 @@ void xs_cl_harvest_all(void)
 
 static void last_chance(void)
 {
-	uint64_t since = xs_clock_ns(CLOCK_MONOTONIC);
+	uint64_t since = xs_true_ns();
 	uint32_t rounds = 0;
 
 	if (!is_owner())
@@ -336,8 +336,7 @@ static void last_chance(void)
 		xs_cl_harvest_all();
 		if (!any_in_flight() || !any_open())
 			return;
-	} while (xs_recording() && xs_clock_ns(CLOCK_MONOTONIC) - since < LAST_CHANCE &&
-		 xs_wait_a_bit(&rounds));
+	} while (xs_recording() && xs_true_ns() - since < LAST_CHANCE && xs_wait_a_bit(&rounds));
 }
 
 static void thread_ends(void)

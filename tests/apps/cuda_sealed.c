@@ -1,6 +1,6 @@
 /*
  * A program that is killed by any system call that it does not make itself, while CUDA works:
- *	cuda_sealed filter|all|strict
+ *	cuda_sealed filter|all|strict|clock
  * `all` is for all threads, the others for the calling one. With SOFTCUDA_SYNC=1 a launch makes no
  * system call.
  */
@@ -68,6 +68,14 @@ int main(int argc, char **argv)
 	if (argc > 1 && !strcmp(argv[1], "strict")) {
 		(void)pthread_join(start_thread(strict, NULL), NULL);
 		launch(BEFORE);
+		printf("sealed\n");
+		return 0;
+	}
+	if (argc > 1 && !strcmp(argv[1], "clock")) {
+		launch(BEFORE);
+		if (prctl(PR_SET_TSC, PR_TSC_SIGSEGV))
+			die("PR_SET_TSC");
+		launch(WITHIN);
 		printf("sealed\n");
 		return 0;
 	}

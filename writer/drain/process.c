@@ -255,6 +255,7 @@ static void finish_tracks(struct xs_process *process)
 	xs_cuda_finish(process);
 	process->unmeasured += xs_cuda_unjoined(process);
 	process->unsampled = not_told(&file->unsampled, &file->told.unsampled);
+	process->omitted[XS_OMIT_NAMES] += not_told(&file->unnamed, &file->told.unnamed);
 	run->saw_python |= atomic_load(&file->unseen) >> XS_SEEN_PYTHON & 1;
 	run->saw_openmp |= atomic_load(&file->unseen) >> XS_SEEN_OPENMP & 1;
 	process->host_ns = now - xs_process_ns(process, process->join_tick);
