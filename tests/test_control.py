@@ -203,6 +203,58 @@ def test_iterations_go_on_in_a_child(xstrace, which, shown):
     assert sorted(one[0] for one in found if one) == shown
 
 
+WRITES = r"""
+#define CL_TARGET_OPENCL_VERSION 300
+#include <CL/cl.h>
+#include <ittnotify.h>
+
+int main(void)
+{
+	__itt_domain *domain = __itt_domain_create("d");
+	static char from[4096];
+	cl_platform_id platform;
+	cl_command_queue queue;
+	cl_context context;
+	cl_device_id device;
+	cl_mem to;
+
+	clGetPlatformIDs(1, &platform, NULL);
+	clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, NULL);
+	context = clCreateContext(NULL, 1, &device, NULL, NULL, NULL);
+	queue = clCreateCommandQueueWithProperties(context, device, NULL, NULL);
+	to = clCreateBuffer(context, CL_MEM_READ_WRITE, 4096, NULL, NULL);
+	for (int i = 1; i <= 6; i++) {
+		if (i == 3)
+			__itt_resume();
+		if (i == 5)
+			__itt_pause();
+		__itt_task_begin(domain, __itt_null, __itt_null, __itt_string_handle_create("it"));
+		clEnqueueWriteBuffer(queue, to, CL_TRUE, 0, 100 + i, from, 0, NULL, NULL);
+		__itt_task_end(domain);
+	}
+	return 0;
+}
+"""
+
+
+@pytest.mark.skipif(not (APPS / "cl_matrix").exists(), reason="no OpenCL headers")
+@pytest.mark.parametrize("option", [KERNEL, "-d", CALL])
+@pytest.mark.parametrize(
+    "how, env, shown",
+    [("--start-paused", {}, [3, 4]), ("--start-paused", {ENABLE: "1"}, [1, 2, 3, 4]), ("--iterations it:2-4", {}, [2, 3, 4])],
+)
+def test_itt_decides_what_is_recorded_of_devices(xstrace, option, how, env, shown):
+    """Also where no option asks for ITT's own events."""
+    app = compile_c(xstrace.home / "writes", WRITES, "-lOpenCL")
+    run = xstrace(f"{option} {how} {'-v' if option == '-d' else ''}", app, env=env)
+    if option == KERNEL:
+        assert sorted(s.args["bytes"] for s in run.trace.device) == [100 + i for i in shown]
+    elif option == CALL:
+        assert sum(s.name == "clEnqueueWriteBuffer" for s in run.trace.slices) == len(shown)
+    else:
+        assert [i for i in range(1, 7) if f"[{100 + i}" in run.err] == shown, run.err
+
+
 def test_iterations_of_a_frame(xstrace):
     text = "=a0 " + " ".join(f"frame:f =a{i} end:f =between" for i in range(1, 5))
     assert steps(xstrace, f"{ITT} --iterations f:2-3", text) == "a2 a3 between"
