@@ -399,6 +399,46 @@ def test_drawn_into_every_kind_of_file(tmp_path):
     assert not [path for path in tmp_path.iterdir() if path.suffix.strip(".").isdigit()]
 
 
+# what is wrong with a trace: (the trace of a good text, the exit status, what a line says)
+FAULTS = {
+    "two traces": (lambda text: text + "\n" + text, 1, "text behind the end of the trace; left out"),
+    "cut": (lambda text: text[: text.index('],"otherData"') + 1], 0, "was cut"),
+    "damaged": (lambda text: text.replace('"app::rest"', '"app::rest" {{'), 1, "left out"),
+    "comma": (lambda text: text.replace('],"otherData"', ',],"otherData"'), 0, ""),
+    "byte order mark": (lambda text: "\ufeff" + text, 0, ""),
+    "no number": (lambda text: text.replace('"name":"app::rest"', '"args":{"x":NaN},"name":"app::rest"'), 0, ""),
+    "control character": (lambda text: text.replace("app::rest", "app::\trest"), 0, ""),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_what_is_left_out_is_said_each_time_and_is_in_no_copy(tmp_path, fault):
+    """Also where the tables are there already; and a copy is JSON whatever the trace is, with each event that could be read."""
+    spoil, status, says = FAULTS[fault]
+    text = one_kernel().text()
+    if '"otherData"' not in text:
+        text = text.rstrip().removesuffix("}") + ',"otherData":{}}'
+    text = re.sub(r'\]\s*,\s*"otherData"', '],"otherData"', text).replace('"name": "app::rest"', '"name":"app::rest"')
+    path = tmp_path / "in.json"
+    path.write_text(spoil(text))
+    assert path.read_text() != text
+    said = [command(path, "-o", tmp_path / f"{n}.json", status=status).stderr for n in range(2)]
+    assert said[0] == said[1] and said[0].startswith("xstrace-path: ") == bool(says) and says in said[0]
+    drawn = [json.loads((tmp_path / f"{n}.json").read_text()) for n in range(2)]
+    assert drawn[0] == drawn[1] and problems_of(str(tmp_path / "0.json")) == []
+    events = [event for event in drawn[0]["traceEvents"] if event.get("cat") != "critical_path" and event["pid"] != (1 << 31) - 2]
+    assert len(events) == len(json.loads(text)["traceEvents"]) - (fault == "damaged")
+    assert drawn[0]["repaired"] is True
+
+
+def test_files_of_a_directory_that_are_no_traces_are_said(tmp_path):
+    (tmp_path / "in").mkdir()
+    one_kernel().write(tmp_path / "in/good.json")
+    (tmp_path / "in/empty.json").write_text("")
+    for _ in range(2):
+        assert command(tmp_path / "in").stderr == f"xstrace-path: {tmp_path}/in/empty.json: empty; left out\n"
+
+
 def test_drawn_into_packets_and_into_several(tmp_path):
     """Perfetto's format stays it, and tells the same chain as JSON; of several traces each gets the whole chain, in its own times."""
     traces = tmp_path / "traces"

@@ -390,6 +390,22 @@ def test_what_is_missing_is_said_each_time(tmp_path):
         assert "cut.json" in said(query("--processes", 2, tmp_path, "select 1", status=1))
 
 
+def test_what_is_missing_is_said_of_kept_tables_too(tmp_path):
+    """In the same words, by whatever name the trace is called; tables that an earlier version has kept say it in words of their own."""
+    text = write(tmp_path / "two.json", [slice_of(0, 10, "A")]).read_text()
+    (tmp_path / "two.json").write_text(text + "\n" + text)
+    (tmp_path / "none.json").write_text("")
+    first = query("two.json", "select 1", status=1, cwd=tmp_path).stderr.decode()
+    assert first.startswith("xstrace-query: two.json: line ") and first.endswith(": text behind the end of the trace; left out\n")
+    assert query("./two.json", "select 1", status=1, cwd=tmp_path).stderr.decode() == first.replace(" two", " ./two")
+    for more in ([], ["--processes", 2]):
+        lines = query(*more, ".", "select 1", status=1, cwd=tmp_path).stderr.decode().splitlines()
+        assert sorted(lines) == ["xstrace-query: ./none.json: empty; left out", first.replace(" two", " ./two").rstrip()]
+    for file in tmp_path.glob("two.json.tables/*/said"):
+        file.unlink()
+    assert said(query("two.json", "select 1", status=1, cwd=tmp_path)) == "xstrace-query: two.json: not all of it could be read"
+
+
 def test_cut_files(tmp_path):
     """Wherever a file ends, its tables hold the slices that are whole, and it is said; compressed ones, too."""
     job = Job(["a"])

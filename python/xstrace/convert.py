@@ -29,6 +29,7 @@ ENDINGS = (".json", ".json.zst", ".json.gz", ".pftrace", ".pftrace.zst", ".pftra
 SUFFIX = ".tables"
 FAILED = 125
 LEAST_MEMORY = 32 << 20
+MOST_SAID = 64 << 10  # characters of what was said of a trace
 
 
 class NoTables(TraceError):
@@ -107,7 +108,7 @@ class Conversion:
     """Tables of one trace, in `directory`, which stays as it is until close().
 
     Attributes: path; directory; status: 0, or 1 where something of the trace is in no table; said: list of str, what
-    xstrace-tables had to say (nothing when the tables were there already).
+    xstrace-tables had to say when it made them, now or before: a line at least where the status is 1.
     """
 
     def __init__(self, path, directory, status=0, said=(), lock=None, temporary=None):
@@ -234,6 +235,7 @@ def _cached(path, status, place, memory_limit, zstd_window, threads):
         unfinished = tempfile.mkdtemp(prefix="new.", dir=place)
         try:
             code, said = _run(path, unfinished, memory_limit, zstd_window, threads)
+            _keep_said(unfinished, path, said)
             with open(os.path.join(unfinished, "status"), "x") as file:
                 file.write(f"{code}\n")
             # of a trace that was written meanwhile they are those of no state of it
@@ -244,8 +246,25 @@ def _cached(path, status, place, memory_limit, zstd_window, threads):
     found = _taken(path, directory)
     if not found:
         raise OSError("changed while it was read")
-    found.said = said
     return found
+
+
+def _keep_said(directory, path, said):
+    """Beside the tables, for who finds them there; behind a tab where the trace's name stood, which may be another one then."""
+    name = f"{printable(path)}: "
+    lines = ["\t" + line.removeprefix(name) if line.startswith(name) else line for line in said]
+    with open(os.path.join(directory, "said"), "x", encoding="utf-8", errors="replace") as file:
+        file.write("".join(line + "\n" for line in lines))
+
+
+def _kept_said(directory, path, code):
+    """What _keep_said() has kept; earlier versions kept nothing."""
+    lines = []
+    with contextlib.suppress(OSError), open(os.path.join(directory, "said"), encoding="utf-8", errors="replace") as file:
+        lines = file.read(MOST_SAID).splitlines()
+    if code and not lines:
+        lines = ["\tnot all of it could be read"]
+    return [f"{printable(path)}: {line[1:]}" if line.startswith("\t") else line for line in lines]
 
 
 def _taken(path, directory):
@@ -260,7 +279,7 @@ def _taken(path, directory):
     except (OSError, ValueError):
         os.close(lock)
         return None
-    return Conversion(path, directory, code, lock=lock)
+    return Conversion(path, directory, code, _kept_said(directory, path, code), lock)
 
 
 @contextlib.contextmanager

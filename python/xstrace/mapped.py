@@ -112,8 +112,8 @@ def _run(args, words, query, form):
         if not first:
             if args.no_cache:
                 raise Failed("--no-cache needs --reduce, or a query of the library that has two halves")
-            _, _, status = _gather(shown(pool.each(convert_one, [(path, settings) for path in traces]), len(traces)), named, None)
-            with tables.open(traces, memory_limit=args.memory_limit, zstd_window=args.zstd_window) as all_of_them:
+            made, _, status = _gather(shown(pool.each(convert_one, [(path, settings) for path in traces]), len(traces)), named, None)
+            with tables.open(made, memory_limit=args.memory_limit, zstd_window=args.zstd_window) as all_of_them:
                 _write(ask(all_of_them, second), args, form)
             return status
         calls = [(path, first, number, settings) for number, path in enumerate(traces)]
@@ -128,11 +128,12 @@ def _gather(results, named, place):
     for path, result, error in results:
         if isinstance(error, NoTables) and path not in named:
             failures.append(str(error))  # of a directory: no trace
+            _say(f"{error}; left out")
             continue
         if error:
             raise error if isinstance(error, (NoTables, Failed)) else Failed(f"{printable(path)}: {error}")
         answer, huge, said, missing = result
-        for line in said or ([f"{path}: not all of it could be read"] if missing else []):
+        for line in said:
             _say(line)
         status |= missing
         if place:

@@ -19,7 +19,8 @@ EXAMPLE = """example:
 
 A change is [KIND] PATTERN xFACTOR. KIND: task, call, host, kernel, copy, device, launch latency, queueing, wake-up,
 message, collective, waiting, start, join or idle; without it, all own time of what has the name. docs/PATH.md has more.
-Exit status: 0 done, 2 a file, a change or a program could not be used."""
+Exit status: 0 done (what was cut off a trace was never there), 1 done, but something of a trace was left out, and a line says
+what, 2 a file, a change or a program could not be used."""
 
 
 def critical_path(paths, what_if=(), *, halves=20, memory_limit=None):
@@ -115,7 +116,7 @@ def main(argv=None):
         if options.scheduler:
             _convert(options)
         with _tables(options.traces, options.memory_limit) as tables:
-            for line in tables.said:
+            for line in tables.faults():
                 print(f"xstrace-path: {said(line)}", file=sys.stderr)
             told, graph, found = _examine(tables, options.what_if, options.top)
             if options.output:
@@ -123,6 +124,8 @@ def main(argv=None):
 
                 with explained():
                     draw(tables.paths, options.output, graph, found, tables)
+            with explained():
+                status = int(bool(tables.sql("SELECT 1 FROM traces WHERE left_out > 0").fetchall()))
     except BrokenPipeError:
         raise
     except (TraceError, Unavailable, OSError) as error:
@@ -136,7 +139,7 @@ def main(argv=None):
         put("xstrace-path", [json.dumps(told)])
     else:
         put("xstrace-path", [*(f"[WARNING] {note}" for note in notes), *show(told, options.top)])
-    return 0
+    return status
 
 
 def _reason(error, output):

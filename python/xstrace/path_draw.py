@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 
 from .cli import microseconds
 from .path_core import NONE
@@ -12,16 +11,18 @@ from .path_graph import CATEGORIES
 from .path_report import kind_of, names_of
 from .pftrace import Packets, is_perfetto, threads_in
 from .pfwrite import NewPackets, framed
+from .repair import Writer
+from .repair_events import Changes, text_of
+from .repair_read import DamagedTrace, serialized
 from .running import written
 from .source import Source, TraceError
+from .trace import Trace
 
 TRACK = "Critical path"
 CATEGORY = "critical_path"
 PID = (1 << 31) - 2  # no process has it, and devices have those from 1 << 31 on (docs/TRACE_FORMAT.md)
 PERFETTO_PID = (1 << 30) - 2  # there devices have those from 1 << 30 on
 TID = 1
-EVENTS = re.compile(rb'\A\s*\[|(?<!\\)"traceEvents"\s*:\s*\[')
-HEAD_MAX = 64 << 20  # of the members in front of the events
 COLLECTIVE = CATEGORIES.index("collective")
 PACKINGS = (".gz", ".zst")
 
@@ -30,8 +31,8 @@ def draw(paths, output, graph, found, tables):
     """Writes a copy of each trace with the chain in it. Arguments are those of path_report.tell().
 
     paths: the traces, in the order of the tables. output: of one trace the file, in place of what is there; of several a
-    directory, which is made, in which each has its name. Raises OSError, and TraceError where a trace has no place for
-    the events, or the copy would take its place.
+    directory, which is made, in which each has its name. The copy of a trace in JSON is JSON, also where that is cut or faulty.
+    Raises OSError, and TraceError where a trace has no place for the events, or the copy would take its place.
     """
     if len(paths) == 1:
         return _draw(paths[0], output, _Chain(graph, found, tables, 0))
@@ -59,7 +60,7 @@ def _draw(path, output, chain):
     try:
         into = _into_packets if is_perfetto(source.peek()) else _into_json
         with written(output) as out:
-            into(source, out, chain)
+            into(path, source, out, chain)
     finally:
         source.close()
 
@@ -67,28 +68,53 @@ def _draw(path, output, chain):
 # ---- JSON ----
 
 
-def _into_json(source, out, chain):
-    """The trace's text with the events in front of its own."""
-    text = b""
-    while chunk := source.read():
-        text += chunk
-        found = EVENTS.search(text)
-        if found and text[found.end() :].strip():
-            break
-        if len(text) > HEAD_MAX:
-            raise TraceError("no events in its first 64 MiB")
-    else:
-        raise TraceError("no events")
-    out.write(text[: found.end()] + b"\n")
-    rest = text[found.end() :]
-    between = b"" if rest.lstrip().startswith(b"]") else b",\n"
-    first = True
-    for event in _json_events(chain):
-        out.write((b"" if first else b",\n") + event.encode())
-        first = False
-    out.write((b"" if first else between) + rest.lstrip())
-    while chunk := source.read():
-        out.write(chunk)
+def _into_json(path, source, out, chain):
+    """What can be read of the trace, with the events in front of its own."""
+    copy = _Copy(_FirstTrace(path, source), _Text(out), None, _Nothing())
+    copy.chain = chain
+    copy.run()
+
+
+class _FirstTrace(DamagedTrace):
+    """Of several traces in a file the first, as the tables have it."""
+
+    def _tail(self):
+        return Trace._tail(self)
+
+
+class _Copy(Writer):
+    """Copies as xstrace-check --repair does, so that the copy is JSON whatever the trace is; but events stay as they are."""
+
+    def _head(self, front):
+        members = serialized(front)[:-1] + "," if front else "{"
+        self.out.put("[\n" if self.is_array else members + '"traceEvents":[\n')
+        for event in _json_events(self.chain):
+            self._put(event, 1)
+
+    def _batch(self, batch):
+        if self.trace.rewritten:
+            for event in batch:
+                self._put(text_of(event), 1)
+        else:
+            self._put(self.trace.text().strip(), len(batch))
+
+    def _names(self):
+        return ()
+
+
+class _Nothing:
+    """Of a repair's Mender: what was changed."""
+
+    def __init__(self):
+        self.changes = Changes()
+
+
+class _Text:
+    def __init__(self, out):
+        self._out = out
+
+    def put(self, text):
+        self._out.write(text.encode(errors="replace"))
 
 
 def _json_events(chain):
@@ -116,7 +142,7 @@ def _timed(event, begin, length=None):
 # ---- Perfetto's packets ----
 
 
-def _into_packets(source, out, chain):
+def _into_packets(_, source, out, chain):
     """The trace's packets with new ones behind them."""
     tracks, uuids = {}, set()
     try:

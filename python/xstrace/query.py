@@ -165,11 +165,8 @@ def _run(args):
 
 def say_missing(tables):
     """Lines on stderr: what of the traces is not in the tables. Returns the exit status."""
-    for line in tables.said:
+    for line in tables.faults():
         print(f"{COMMAND}: {printable(line)}", file=sys.stderr)
-    if tables.missing and not tables.said:
-        names = ", ".join(printable(path) for path in tables.missing[:3]) + (", …" if len(tables.missing) > 3 else "")
-        print(f"{COMMAND}: {names}: not all of it could be read", file=sys.stderr)
     return 1 if tables.missing else 0
 
 

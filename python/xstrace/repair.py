@@ -44,7 +44,7 @@ def repair_trace(path, target=None, zstd_window=ZSTD_WINDOW):
     tracks, mender = _analyse(path, zstd_window)
     with _new_file(path, target) as out, open_damaged(path, zstd_window) as trace:
         tracks.changes = changes
-        writer = _Writer(trace, out, tracks, Mender(trace, changes, mender.shift))
+        writer = Writer(trace, out, tracks, Mender(trace, changes, mender.shift))
         writer.run()
         if not writer.events and not trace.ours:
             raise TraceError("no event of it can be used")
@@ -108,7 +108,7 @@ def _shift_of(trace):
     return base % DAY_NS if trace.ours and base is not None and base >= 0 else 0
 
 
-class _Writer:
+class Writer:
     """The second pass."""
 
     def __init__(self, trace, out, tracks, mender):

@@ -70,8 +70,8 @@ def open(paths, *, cache=True, memory_limit=MEMORY, zstd_window=ZSTD_WINDOW, thr
 class Tables:
     """The database. Its tables and views (TABLES, VIEWS) are attributes: DuckDB's relations, with df(), pl(), arrow().
 
-    connection: DuckDB's. paths: the traces, by trace_id. said: list of str, what was amiss while converting.
-    missing: those of them of which something is in no table. left_out: list of str, the files of directories and
+    connection: DuckDB's. paths: the traces, by trace_id. said: list of str, what was amiss when they were converted, now or
+    before. missing: those of them of which something is in no table. left_out: list of str, the files of directories and
     patterns that are no traces.
     """
 
@@ -111,6 +111,10 @@ class Tables:
     def sql(self, query, params=None):
         """DuckDB's relation of the query. params: values of ? or $name in it."""
         return self.connection.sql(query, params=params)
+
+    def faults(self):
+        """Lines (list of str) that say what of the traces is in no table, and which files are no traces."""
+        return [*self.said, *(f"{line}; left out" for line in self.left_out)]
 
     def close(self):
         """Lets go of the tables; relations can no longer be read."""
