@@ -3,7 +3,7 @@
 import pytest
 
 from made import CLILOADER, DEVICE, KINETO, METADATA, NAMES, UNITRACE, kernel, named, normal_events, slice_, text_of_trace
-from xstrace import cli, ranks, summarize
+from xstrace import cli, ranks, summarize, summary
 
 
 def lines_of(make, events, **members):
@@ -63,6 +63,29 @@ def test_summary_of_a_cut_file(make):
 def test_summary_of_a_damaged_file(make):
     text = text_of_trace(normal_events()).replace("clFinish", "cl\tFinish")
     assert "DAMAGED PLACES IN THE FILE: 3" in starting(lines_of(make, text), "end")
+
+
+@pytest.mark.parametrize(
+    "spoil, status", [(lambda text: text[:-60], 0), (lambda text: text + text, 1), (lambda text: text.replace("clFinish", "cl\tFinish"), 0)]
+)
+def test_the_status_says_whether_something_was_left_out(make, capsys, spoil, status):
+    """What was cut off a file was never there, and a name with a tab in it can be read."""
+    path = str(make(spoil(text_of_trace(normal_events()))))
+    assert [summary.main([path]), summary.main(["--json", path])] == [status, status]
+    capsys.readouterr()
+
+
+def test_energy_says_what_could_not_be_read(make, capsys):
+    counters = [{"ph": "C", "name": "energy of 0 package [J]", "pid": 7, "tid": 7, "ts": ts, "args": {"value": ts}} for ts in (0, 50_000)]
+    text = text_of_trace([slice_("d::a", 0, 1000), *counters])
+    found = []
+    for one, status, says in ((text, 0, ""), (text[: text.rindex("]")], 0, "was cut"), (text + text, 1, "behind the end of the trace; left out")):
+        path = str(make(one))
+        assert summary.main(["--energy", "--json", path]) == status
+        told = capsys.readouterr()
+        found.append(told.out)
+        assert told.err.startswith(f"xstrace-summary: {path}: ") == bool(says) and says in told.err
+    assert found[0] == found[1] == found[2]
 
 
 def test_summary_of_a_trace_without_events(make):

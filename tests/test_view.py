@@ -276,6 +276,46 @@ def test_summary_of_traces(tmp_path):
     assert found["matmul_time"] == 150 and found["total_time"] == 160 and found["wallclock_time"] == 1000 and found["allreduce_time"] == 20
 
 
+# what is wrong with a trace: (the text that is, of a good one, the exit status, what a line says)
+FAULTS = {
+    "whole": (lambda text: text, 0, ""),
+    "cut": (lambda text: text[: text.rindex("{")], 0, "t.json: was cut; what could be read counts"),
+    "two traces": (lambda text: text + "\n" + text, 1, ": text behind the end of the trace; left out"),
+    "damaged": (lambda text: text.replace('"other"', '"other" {{'), 1, "; left out"),
+    "a comma too many": (lambda text: text.replace("}\n]", "},\n]"), 0, ""),
+    "byte order mark": (lambda text: "\ufeff" + text, 0, ""),
+}
+
+
+@pytest.mark.parametrize("place", ["t.json", "traces", "t.tgz"])
+@pytest.mark.parametrize("fault", FAULTS)
+def test_what_a_sum_lacks_is_said(tmp_path, fault, place):
+    """On stderr: the sums are those of what could be read."""
+    spoil, status, says = FAULTS[fault]
+    events = NAMES + [slice_("other", 0, 1000), kernel("gemm_kernel", 100, 150), kernel("gemm_kernel", 200, 250)]
+    text = spoil(text_of_trace(events))
+    (tmp_path / "traces").mkdir()
+    for path in (tmp_path / "t.json", tmp_path / "traces/t.json"):
+        path.write_text(text)
+    with tarfile.open(tmp_path / "t.tgz", "w:gz") as tar:
+        tar.add(tmp_path / "t.json", "t.json")
+    (tmp_path / "s.ini").write_text(SCHEMA)
+    done = run("summary.py", "--input", tmp_path / place, "--schema", tmp_path / "s.ini")
+    assert done.returncode == status and json.loads(done.stdout)["matmul_time"] == 100
+    assert done.stderr.count("\n") == bool(says) and says in done.stderr, done.stderr
+
+
+def test_a_trace_of_which_nothing_is_summed_is_said(tmp_path):
+    """A file with a trace's name among others; one of another name may be anything."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in/good.json").write_text(text_of_trace(NAMES + [kernel("gemm_kernel", 100, 150)]))
+    (tmp_path / "in/empty.json").write_text("")
+    (tmp_path / "in/README").write_text("words")
+    done = run("summary.py", "--input", tmp_path / "in")
+    assert done.returncode == 1 and json.loads(done.stdout)["matmul_time"] == 50
+    assert done.stderr == f"summary.py: {tmp_path}/in/empty.json: neither a report nor a trace; left out\n"
+
+
 def test_which_rule_holds():
     from xstrace.categories import category_of, schema_of
 

@@ -205,11 +205,12 @@ def categorize_main(argv=None):
 
 @command("summary.py", 1)
 def summary_main(argv=None):
-    """summary.py: 0; 1 when a file is not as it must be."""
+    """summary.py: 0; 1 when a file is not as it must be, or something of it was left out."""
     parser = Parser(
         prog="summary.py",
         description="Times and calls of kernels by category, over all processes: of reports (-h -d -r) or of traces.",
-        epilog="Example: summary.py --input reports.tgz --schema LLaMA.ini --output sums.json",
+        epilog="Example: summary.py --input reports.tgz --schema LLaMA.ini --output sums.json . Exit status: 0 (what was cut off a "
+        "file was never there); 1 when something of a file was left out, or there is no report and no trace; a line on stderr says which.",
     )
     add = parser.add_argument
     add("-v", "--verbose", action="count", default=0, help="say what is read; twice: and which names have no category")
@@ -228,11 +229,12 @@ def summary_main(argv=None):
     add_memory_limit(parser)
     options = parser.parse_args(argv)
     path = options.schema or os.path.join(os.path.dirname(__file__), "schemas", "LLaMA.ini")
+    warned = _Warned()
     try:
         schema = load_schema(path)
         schema_file, path = path, options.tarfile
         readings, names = [], [schema_file, path]
-        for name, section, table in readings_of(path, _warn, options.scheduler, options.memory_limit):
+        for name, section, table in readings_of(path, warned, options.scheduler, options.memory_limit):
             if options.verbose:
                 print(f"summary.py: {printable(name)}: {len(table)} names ({section})", file=sys.stderr)
             readings.append((section, table))
@@ -246,12 +248,19 @@ def summary_main(argv=None):
             print(f"summary.py: no category: {printable(name)}", file=sys.stderr)
     sums = summarize_categories(readings, schema, options.aggregator)
     if not sums and options.skip_empty:
-        return 0
-    return _write("summary.py", options.json or "-", json.dumps(sums, indent=2))
+        return warned.status
+    return _write("summary.py", options.json or "-", json.dumps(sums, indent=2)) or warned.status
 
 
-def _warn(text):
-    print(f"summary.py: {printable(text)}", file=sys.stderr)
+class _Warned:
+    """Says what cannot be read; `status` is 1 as soon as the sums would be others with it."""
+
+    def __init__(self):
+        self.status = 0
+
+    def __call__(self, text, is_missing=True):
+        print(f"summary.py: {printable(text)}", file=sys.stderr)
+        self.status |= is_missing
 
 
 def _write(command, path, text):

@@ -20,7 +20,7 @@ from bisect import bisect_right
 from .cli import clip_middle, columns, printable
 from .kinds import is_call
 from .source import ZSTD_WINDOW
-from .trace import TraceError, events_of, open_trace
+from .trace import TraceError, events_of, fault_of, open_trace
 
 COUNTER = re.compile(r"(?P<device>.*) (?P<bus>[0-9a-f]+(?::[0-9a-f]+){3}) (?P<part>.*)energy \[J\]\Z", re.DOTALL)
 PROCESSORS = re.compile(r"energy of (?P<zone>[0-9:]+) (?P<part>.*) \[J\]\Z", re.DOTALL)
@@ -101,12 +101,13 @@ class Energy:
         self._traces = 0
 
     def read(self, path, zstd_window=ZSTD_WINDOW):
-        """Raises OSError when the file cannot be read, TraceError when it is no trace."""
+        """Returns the trace's Fault. Raises OSError when the file cannot be read, TraceError when it is no trace."""
         with open_trace(path, zstd_window) as trace:
             self._traces += 1
             base = trace.base_ns or 0
             for event in events_of(trace):
                 self._feed(event, base)
+            return fault_of(trace)
 
     def _feed(self, event, base):
         phase, name, pid = event.get("ph"), event.get("name"), event.get("pid")

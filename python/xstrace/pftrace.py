@@ -186,6 +186,8 @@ class PerfettoTrace(OpenTrace):
         self.truncated = self.is_blank = False
         self.damaged = {}
         self.damage = []
+        self.left_out = 0
+        self.first_left_out = ""
         self._source = source
         self._room = MOST
         self._sequences = {}
@@ -214,7 +216,8 @@ class PerfettoTrace(OpenTrace):
     def _note(self, detail):
         from .trace import Damage
 
-        self.damaged["packets"] = self.damaged.get("packets", 0) + 1
+        self.damaged["packets"] = self.left_out = self.left_out + 1
+        self.first_left_out = self.first_left_out or detail
         if len(self.damage) < 10:
             self.damage.append(Damage("packets", 0, detail))
 

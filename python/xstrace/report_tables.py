@@ -5,6 +5,7 @@ A report is text; its tables begin below a heading and end at an empty line. A t
 
 from __future__ import annotations
 
+import codecs
 import collections
 import csv
 import errno
@@ -18,10 +19,11 @@ import tarfile
 from . import many
 from .check import DEVICE_CATEGORIES, FOREVER_NS
 from .cli import said
+from .convert import ENDINGS
 from .running import opened
 from .source import TraceError
 from .temporary import Directory
-from .trace import events_of, open_trace
+from .trace import events_of, fault_of, open_trace
 from .workers import workers
 
 HEADINGS = (
@@ -43,10 +45,27 @@ class Misuse(Exception):
     """The input is not what it must be; the text is one line."""
 
 
+class Reading:
+    """What is read of a file. tables: list of (section, table). impossible: events that have no possible time. fault: of a trace, its Fault."""
+
+    def __init__(self, tables, impossible=0, fault=None):
+        self.tables = tables
+        self.impossible = impossible
+        self.fault = fault
+
+    def tell(self, name, warn):
+        """Says what is not in the tables."""
+        if self.fault and self.fault.text:
+            warn(f"{name}: {said(self.fault.text)}", self.fault.is_loss)
+        if self.impossible:
+            warn(f"{name}: {self.impossible} events have no possible time; left out", False)
+
+
 def readings_of(place, warn, scheduler=None, memory_limit=1 << 30):
     """Yields (file, section, table) of each report and trace in `place`: a tarball, a directory, a file or a pattern.
 
-    section: "host", "device" or "comm". table: list of (name, (ns, calls)). warn(text): what cannot be read, a line.
+    section: "host", "device" or "comm". table: list of (name, (ns, calls)). warn(text, is_missing=True): what cannot be read, a
+    line, and whether the sums would be others with it.
     scheduler: address of a Dask cluster whose workers read the files that they see; None: processes of this machine do.
     memory_limit: bytes, of all of them together.
     Raises OSError where there is nothing of that name, Misuse where nothing can be read of it, Unavailable without a cluster.
@@ -54,18 +73,16 @@ def readings_of(place, warn, scheduler=None, memory_limit=1 << 30):
     files = 0
     for name, found, error in _read_all(place, warn, scheduler, memory_limit):
         if isinstance(error, (OSError, TraceError, EOFError)):
-            warn(f"{name}: {said(getattr(error, 'strerror', None) or error)}; left out")
+            warn(f"{name}: {said(getattr(error, 'strerror', None) or error)}; left out", is_trace(name))
             continue
         if error:
             raise error
         if found is None:
             continue
         files += 1
-        for section, table in found:
-            if section is None:
-                warn(f"{name}: {table} events have no possible time; left out")
-            else:
-                yield name, section, table
+        found.tell(name, warn)
+        for section, table in found.tables:
+            yield name, section, table
     if not files:
         raise Misuse("no report and no trace in it")
 
@@ -106,16 +123,24 @@ def _members(place, warn):
             warn(f"{place}: {said(error)}; what follows is left out")
 
 
+def is_trace(name):
+    """Is a file of this name meant as a trace, among others of a directory?"""
+    return name.endswith(ENDINGS)
+
+
 def _readings(path):
-    """The tables of a report or trace; None: a text that is neither."""
+    """The Reading of a report or trace; None: a text that is neither."""
     with opened(path, "rb") as file:
         head = file.read(4096)
     is_text = not head.startswith((b"\x28\xb5\x2f\xfd", b"\x1f\x8b", b"\n", b"\x0a")) or b"===" in head
-    if is_text and not head.lstrip().startswith((b"{", b"[")):
+    if is_text and not head.removeprefix(codecs.BOM_UTF8).lstrip().startswith((b"{", b"[")):
         if os.path.getsize(path) > LARGEST_REPORT:
             raise TraceError("larger than any report")
         with open(path, encoding="utf-8", errors="replace") as file:
-            return tables_of(file) or None
+            tables = tables_of(file)
+        if not tables and is_trace(path):
+            raise TraceError("neither a report nor a trace")
+        return Reading(tables) if tables else None
     return tables_of_trace(path)
 
 
@@ -173,7 +198,7 @@ def _rows(lines):
 
 
 def tables_of_trace(path):
-    """The same of a trace: names without shapes, the span of all as Wallclock. Section None: how many events have no possible time."""
+    """The Reading of a trace: names without shapes, the span of all as Wallclock."""
     sums = {"host": {}, "device": {}, "comm": {}}
     first, last, work, impossible = None, 0, 0, 0
     with open_trace(path) as trace:
@@ -199,6 +224,4 @@ def tables_of_trace(path):
     tables = [(section, [(name, tuple(row)) for name, row in rows.items()]) for section, rows in sums.items() if rows]
     if sums["device"]:
         tables.append(("device", [("Wallclock", (last - first, 1)), ("trace_backend", (work, 1))]))
-    if impossible:
-        tables.append((None, impossible))
-    return tables
+    return Reading(tables, impossible, fault_of(trace))

@@ -484,13 +484,13 @@ def _how_it_ended(end, status):
 
 
 def _report_energy(options):
-    energy = Energy()
+    energy, faults = Energy(), []
     path = options.files[0]
     try:
         paths = [path for path, _ in find_traces(options.files)]
         with many.memory_bound(options.memory_limit):
             for path in many.shown(paths, len(paths)):
-                energy.read(path, options.zstd_window)
+                faults.append((path, energy.read(path, options.zstd_window)))
             path = ", ".join(paths)
             rows = energy.rows()
     except (OSError, TraceError) as error:
@@ -499,8 +499,11 @@ def _report_energy(options):
     except MemoryError:
         say_unusable(COMMAND, clip_middle(path, WIDTH), TraceError(many.NO_MEMORY))
         return 2
+    for path, fault in faults:
+        if fault.text:
+            print(f"{COMMAND}: {printable(path)}: {said(fault.text)}", file=sys.stderr)
     put(COMMAND, [as_json(rows)] if options.json else [as_csv(rows)] if options.csv else as_text(rows))
-    return 0
+    return int(any(fault.is_loss for _, fault in faults))
 
 
 EXAMPLE = """examples:
@@ -508,7 +511,7 @@ EXAMPLE = """examples:
   xstrace-summary --json traces/ | jq '.[] | {path, end: .end.end, kernels: .kernels[0]}'
   xstrace-summary --energy --csv traces/
 
-Exit status: 0, or 2 when a file could not be used."""
+Exit status: 0 (what was cut off a file was never there), 1 when something of a file was left out, 2 when a file could not be used."""
 
 
 def _parser():
@@ -559,8 +562,11 @@ def _report(options):
             say_unusable(COMMAND, path, error)
             result = {"path": path, "error": said(getattr(error, "strerror", None) or error)}
             status = 2
-        elif not options.json:
-            put(COMMAND, [""] * bool(found) + result)
+        else:
+            result, is_loss = result
+            status = max(status, int(is_loss))
+            if not options.json:
+                put(COMMAND, [""] * bool(found) + result)
         if options.json or not error:
             found.append(result if options.json else path)
     if options.json:
@@ -569,5 +575,7 @@ def _report(options):
 
 
 def _said_of(path, zstd_window, width, net):
-    """The lines of a trace; without a width, what is to become JSON."""
-    return summarize(path, zstd_window, width, net) if width else _read(path, zstd_window, WIDTH, net).data()
+    """(the lines of a trace, was something of it left out?); without a width, what is to become JSON."""
+    summary = _read(path, zstd_window, width or WIDTH, net)
+    told = [clip(printable(line), width) for line in summary.lines()] if width else summary.data()
+    return told, summary.trace.left_out > 0

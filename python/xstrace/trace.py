@@ -100,6 +100,19 @@ def events_of(trace):
     raise TraceError("empty" if trace.is_blank else "cut before its first event" if trace.truncated else "it holds no events")
 
 
+Fault = collections.namedtuple("Fault", "text is_loss")
+Fault.__doc__ = """What of a trace could not be read: text, one line ("": it is whole); is_loss: is that more than a missing end?"""
+
+
+def fault_of(trace):
+    """The Fault of a Trace that has been read to its end."""
+    parts = ["was cut; what could be read counts"] if trace.truncated else []
+    if trace.left_out:
+        more = f", and {trace.left_out - 1} more like it" if trace.left_out > 1 else ""
+        parts.insert(0, f"{trace.first_left_out}; left out{more}")
+    return Fault("; ".join(parts), trace.left_out > 0)
+
+
 class Trace(OpenTrace):
     """One pass over the events of one file; iterate over it once. Also a context manager.
 
@@ -121,7 +134,9 @@ class Trace(OpenTrace):
     - truncated: bool, the file ends too early,
     - is_blank: bool, there is nothing in it but white space,
     - damaged: dict, how many places are not valid JSON or UTF-8, by kind of Damage; {} is good,
-    - damage: list of Damage, the first ten of each kind.
+    - damage: list of Damage, the first ten of each kind,
+    - left_out: int, at how many of these places something is lost: the others could be read,
+    - first_left_out: str, where the first of those is, and why.
     """
 
     def __init__(self, path, source):
@@ -131,6 +146,8 @@ class Trace(OpenTrace):
         self.truncated = self.is_blank = False
         self.damaged = {}
         self.damage = []
+        self.left_out = 0
+        self.first_left_out = ""
         self._source = source
         self._decoder = codecs.getincrementaldecoder("utf-8")("strict")
         self._text = ""
@@ -206,6 +223,7 @@ class Trace(OpenTrace):
             self.truncated = True  # in the middle of a character, or of a frame
         if source.error:
             self._note("compression", self._line, source.error)
+            self._lose(self._line, "damaged compressed data")
             self.truncated = True
         return ""
 
@@ -264,6 +282,14 @@ class Trace(OpenTrace):
         self.damaged[kind] = self.damaged.get(kind, 0) + 1
         if self.damaged[kind] <= DAMAGE_KEPT:
             self.damage.append(Damage(kind, line, detail))
+
+    def _lose(self, line, why):
+        self.left_out += 1
+        self.first_left_out = self.first_left_out or f"line {line}: {why.removesuffix(' at')}"
+
+    def _lose_here(self, kind, detail=""):
+        self._note_here(kind, detail)
+        self._lose(self._line_of(self._pos), detail or "text behind the end of the trace")
 
     def _note_here(self, kind, detail=""):
         self._note(kind, self._line_of(self._pos), detail)
@@ -345,11 +371,11 @@ class Trace(OpenTrace):
         """Nothing behind this place can be understood."""
         if self._peek() == "":
             raise _Cut
-        self._note_here(kind, detail)
+        self._lose_here(kind, detail)
 
     def _tail(self):
         if self._peek() != "":
-            self._note_here("tail")
+            self._lose_here("tail")
 
     def _end_cut(self):
         self._in_events = False
@@ -438,10 +464,10 @@ class Trace(OpenTrace):
             try:
                 _make_exact([event])
             except ValueError as error:
-                return self._note_here("json", _why(error))
+                return self._lose_here("json", _why(error))
             return event
         if event is not _LOST:
-            self._note_here("json", "an event that is not an object")
+            self._lose_here("json", "an event that is not an object")
         return None
 
     def _repair(self, why):
@@ -451,6 +477,7 @@ class Trace(OpenTrace):
             return self._value(_scan_lenient, LONGEST_EVENT)
         except (ValueError, _Cut):
             pass
+        self._lose(self._line_of(self._pos), why)
         start = self._pos + 1
         while True:
             match = NEXT_EVENT.search(self._text, start)
