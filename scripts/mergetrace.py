@@ -107,12 +107,13 @@ def arguments():
 
 
 class Work:
-    """What is asked for, on the traces that the pool finds. `status` is 1 as soon as something is amiss."""
+    """What is asked for, on the traces that the pool finds. `status` is 1 as soon as something is amiss; is_done: something has come of it."""
 
     def __init__(self, args, pool):
         self.args = args
         self.pool = pool
         self.status = 0
+        self.is_done = False
         self.paths = pool.find(args.inputs)
         self.leave_out()
         if not self.paths:
@@ -138,7 +139,7 @@ class Work:
                 yield path, result
                 continue
             if isinstance(error, ModuleNotFoundError) and error.name == "pyarrow":
-                fail("--parquet needs pyarrow" + (" on the workers" if self.args.scheduler else "") + ": pip install pyarrow")
+                raise workers.Unavailable("--parquet needs pyarrow" + (" on the workers" if self.args.scheduler else "") + ": pip install pyarrow")
             self.amiss(path, getattr(error, "strerror", None) or str(error) or type(error).__name__)
             self.paths = [other for other in self.paths if other != path]
 
@@ -148,23 +149,28 @@ class Work:
 
     def check(self):
         for path, problems in self.each(ranks.check):
+            self.is_done = True
             for problem in problems:
                 self.amiss(path, problem)
 
     def statistics(self):
         found = [result for _, result in self.each(ranks.statistics)]
+        if not found:
+            return
         found.sort(key=lambda one: (one["rank"] is None, one["rank"] or 0, one["file"]))
         text = json.dumps({"traces": found}, indent=1) + "\n"
         if self.args.statistics == "-":
             sys.stdout.write(text)
+            self.is_done = True
             return
         if os.path.lexists(self.args.statistics):
-            fail(f"{self.args.statistics}: is there already")
+            raise workers.Unavailable(f"{self.args.statistics}: is there already")
         try:
             with running.written(self.args.statistics, "w") as file:
                 file.write(text)
         except OSError as error:
-            fail(f"{self.args.statistics}: {error.strerror}")
+            raise workers.Unavailable(f"{self.args.statistics}: {error.strerror}") from None
+        self.is_done = True
 
     def clocks(self):
         """{path: its clock}: only the MPI calls come here, for xstrace-merge to tie the clocks together. None: it could not, and that is said."""
@@ -209,10 +215,12 @@ class Work:
             targets[path] = os.path.join(os.path.abspath(self.args.parquet), name + ".parquet")
         for path, rows in self.each(ranks.to_parquet, targets, clocks):
             say(f"{path}: {rows} events in {targets[path]}")
+            self.is_done = True
 
 
 def by_rank(args):
-    """The exit status."""
+    """The exit status: FAILED where nothing has come of it. Exits where no more can come."""
+    work = None
     try:
         with workers.workers(args.scheduler) as pool:
             work = Work(args, pool)
@@ -222,9 +230,20 @@ def by_rank(args):
                 work.statistics()
             if args.parquet:
                 work.parquet()
-            return work.status
+            return work.status if work.is_done else FAILED
     except workers.Unavailable as error:
-        fail(error)
+        say(error)
+        sys.exit(1 if work and work.is_done else FAILED)
+
+
+def merge(command):
+    """The exit status of xstrace-merge, which is not left behind."""
+    with subprocess.Popen(command) as child:
+        try:
+            return child.wait()
+        except BaseException:
+            child.terminate()
+            raise
 
 
 def run(_):
@@ -243,9 +262,12 @@ def run(_):
     more = ["--no-clock-sync"] if args.no_clock_sync else []
     command = [merger, "-o", output, *more, "--", *args.inputs]
     sys.stdout.flush()
-    if not status:
+    if not args.by_rank:
         os.execv(merger, command)
-    return max(status, subprocess.run(command).returncode)
+    merged = merge(command)
+    if status == FAILED:
+        return 1 if merged in (0, 1) else FAILED
+    return max(status, int(merged != 0))
 
 
 def main():

@@ -528,6 +528,26 @@ def test_mergetrace_leaves_nothing_out_without_a_word(tmp_path):
         assert told(done, name), done.stderr
 
 
+@pytest.mark.parametrize("wanted", ["--statistics s.json", "--parquet tables --no-clock-sync", "--check", "--check --statistics s.json"])
+def test_mergetrace_makes_nothing_where_nothing_can_be_done(tmp_path, wanted):
+    if "--parquet" in wanted:
+        pytest.importorskip("pyarrow")
+    (tmp_path / "empty.json").write_text("")
+    (tmp_path / "text.json").write_text("hello")
+    for more in ([], ["-o", "all.json"]):
+        mergetrace(*more, *wanted.split(), "empty.json", "text.json", cwd=tmp_path, status=125)
+        assert sorted(os.listdir(tmp_path)) == ["empty.json", "text.json"]
+
+
+def test_mergetrace_that_has_made_something_says_so(tmp_path):
+    """By its status: 125 means that nothing was created."""
+    make(tmp_path / "x.json", "a")
+    mergetrace("--statistics", "s.json", "-o", "none/all.json", "x.json", cwd=tmp_path, status=1)
+    assert len(json.loads((tmp_path / "s.json").read_text())["traces"]) == 1
+    mergetrace("--statistics", "2.json", "-o", "all.json", "x.json", cwd=tmp_path, status=0)
+    assert sorted(os.listdir(tmp_path)) == ["2.json", "all.json", "s.json", "x.json"]
+
+
 def test_tables_of_hostile_traces(tmp_path):
     pytest.importorskip("pyarrow")
     from pyarrow import parquet

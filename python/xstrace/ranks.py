@@ -6,8 +6,10 @@ process, here or on another machine (workers.py).
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import gzip
+import itertools
 import json
 import os
 
@@ -122,11 +124,16 @@ def to_parquet(path, target, clock):
     if os.path.exists(target):
         raise FileExistsError(f"{target} is there already")
     rows = 0
-    os.makedirs(os.path.dirname(target), exist_ok=True)
-    with open_trace(path) as trace, written(target) as file, parquet.ParquetWriter(file, schema, compression="zstd") as out:
+    with contextlib.ExitStack() as stack:
+        trace = stack.enter_context(open_trace(path))
+        events = events_of(trace)
+        first = list(itertools.islice(events, 1))  # of what is no trace not even a directory is made
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        file = stack.enter_context(written(target))
+        out = stack.enter_context(parquet.ParquetWriter(file, schema, compression="zstd"))
         group = []
         about = _about(trace)
-        for event in events_of(trace):
+        for event in itertools.chain(first, events):
             if event.get("ph") == "M":
                 continue
             group.append(_row(event, about, trace.base_ns or 0, clock))
