@@ -608,6 +608,17 @@ def test_a_text_that_is_too_large(tmp_path, words):
     assert done.returncode and "huge: more than 64 MiB" in done.stderr and done.stderr.count("\n") == 1, done.stderr
 
 
+def test_a_file_of_options_that_is_no_such_file(tmp_path):
+    """It is refused before it is read, and what stands in one is not repeated as a whole."""
+    (tmp_path / "in.csv").write_text("x")
+    for size, says in ((1 << 40, "options: more than 64 KiB"), (50_000, "is no option of this command")):
+        with open(tmp_path / "options", "wb") as file:
+            file.truncate(size)
+        words = python("analyzeperfmetrics.py", "-l", "in.csv", "-f", "options")
+        done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=30)
+        assert done.returncode == 1 and says in done.stderr and done.stderr.count("\n") == 1 and len(done.stderr) < 1000, done.stderr[:999]
+
+
 def test_impossible_times_are_told(tmp_path):
     """They count nowhere, and how many they are is said."""
     kernel = {"ph": "X", "pid": 1, "tid": 1, "cat": "gpu_op", "name": "gemm", "ts": 10}

@@ -17,6 +17,7 @@ from .stalls import Dump, report
 COMMAND = "analyzeperfmetrics.py"
 TIMES = ("GpuTime[ns]", "gpu__time_duration.sum[ns]")
 INSTRUCTIONS = 100  # on a chart
+MOST_OPTIONS = 64 << 10  # bytes of a file of options: shlex takes a time that grows as the square
 PER_SAMPLE = "Time(in sampling intervals)"
 
 
@@ -34,7 +35,7 @@ class _FromFile(argparse.Action):
 
     def __call__(self, parser, namespace, value, option_string=None):
         try:
-            with opened(value, encoding="utf-8") as file:
+            with opened(value, most=MOST_OPTIONS, encoding="utf-8") as file:
                 words = shlex.split(file.read())
         except (OSError, ValueError) as error:
             raise Misuse(f"{value}: {getattr(error, 'strerror', None) or error}") from None
@@ -42,7 +43,7 @@ class _FromFile(argparse.Action):
             raise Misuse(f"{value}: it names a further file of options")
         read, rest = _parser(False).parse_known_args(words, namespace)
         if rest:
-            raise Misuse(f"{value}: '{rest[0]}' is no option of this command")
+            raise Misuse(f"{value}: '{said(rest[0])}' is no option of this command")
 
 
 def _parser(with_input=True):

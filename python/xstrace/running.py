@@ -427,7 +427,7 @@ def opened(path, mode="r", most=None, **how):
     kind = status.st_mode
     if most and stat.S_ISREG(kind) and status.st_size > most:
         file.close()
-        raise OSError(errno.EFBIG, f"more than {most >> 20} MiB", path)
+        raise OSError(errno.EFBIG, f"more than {most >> 20} MiB" if most >> 20 else f"more than {most >> 10} KiB", path)
     if stat.S_ISREG(kind) or stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind):
         return file
     file.close()
