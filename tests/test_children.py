@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import APPS, NOBODY, ROOT, XSTRACE, Trace, compile_c, copy_build, root_only, wait_until
+from conftest import APPS, NOBODY, ROOT, XSTRACE, Trace, alive, compile_c, copy_build, root_only, wait_until
 
 ITT = "--chrome-itt-logging"
 PY_MP = ROOT / "tests/apps/py_mp.py"
@@ -64,6 +64,46 @@ def test_a_chain_of_forks_that_trace(xstrace):
     run = xstrace(ITT, compile_c(xstrace.home / "chain", CHAIN), [30], timeout=120)
     assert run.status == 0 and int(run.out.split()[0]) < 4096
     assert [trace.count("tasks") for trace in run.traces] == 30 * [1]
+
+
+ONE_BY_ONE = r"""
+#include <ittnotify.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+int main(int argc, char **argv)
+{
+	while (access(argv[1], F_OK))
+		usleep(1000);
+	for (int i = 0; i < 300; i++) {
+		if (!fork()) {
+			__itt_domain *domain = __itt_domain_create("d");
+
+			__itt_task_begin(domain, __itt_null, __itt_null, __itt_string_handle_create("t"));
+			__itt_task_end(domain);
+			_exit(0);
+		}
+		wait(NULL);
+	}
+	return 0;
+}
+"""
+
+
+def test_traces_of_children_that_have_ended_are_there_at_the_end(xstrace):
+    """All, however late the drain process comes to them; xstrace has told of each when it ends."""
+    app, go = compile_c(xstrace.home / "one_by_one", ONE_BY_ONE), xstrace.home / "go"
+    run = xstrace.start(ITT, app, [go])
+    drain = run.drain
+    pid = run.child("one_by_one")
+    os.kill(drain, signal.SIGSTOP)
+    go.touch()
+    wait_until(lambda: not alive(pid), timeout=30)
+    os.kill(drain, signal.SIGCONT)
+    assert run.process.wait(timeout=30) == 0
+    assert len(list(run.cwd.glob("*.json"))) == 300
+    run.finish()
+    assert sum("Timeline is stored" in line for line in run.said) == 300
 
 
 def test_shell_script(xstrace):

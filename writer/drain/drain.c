@@ -43,6 +43,7 @@
 #define VAIN_TURNS 64u /* of the loop without anything to read, for which it takes at least … */
 #define VAIN_NS	   64000000u   /* … this time, whatever the traced processes write */
 #define LOOK	   1000000000u /* between two looks for processes, whatever the mailbox says */
+#define OTHERS_NS  5000000000u /* that the launcher waits for traces of others, at most */
 #define BUSY_TURNS 16u	       /* with a lot to read, before everything else is looked at */
 
 /* Does the program still run that nobody waits for? */
@@ -108,13 +109,24 @@ static void tell_not_asked(const struct xs_loop *loop)
 			"xstrace --dump NAME, or with --trigger\n");
 }
 
-static void tell_app_finished(struct xs_loop *loop)
+/*
+ * The application is over, and so are the traces of descendants that had ended before it, whose
+ * ends it may have waited for: `waiting` is for some of these, or for later ones, so not for ever.
+ */
+static void tell_app_finished(struct xs_loop *loop, bool waiting)
 {
+	uint64_t now = xs_clock_ns(CLOCK_MONOTONIC);
+
 	if (loop->app_finished || loop->kmd || !loop->app_ended)
 		return;
 	for (const struct xs_process *p = loop->processes; p; p = p->next)
 		if (xs_process_is(p, loop->run.app_pid))
 			return;
+	if (!loop->app_over)
+		loop->app_over = now;
+	waiting |= (int32_t)(loop->joined - loop->app_joined) < 0;
+	if (waiting && now - loop->app_over < OTHERS_NS)
+		return;
 	loop->app_finished = true;
 	xs_channel_say(loop->run.channel, XS_WORD_APP_FINISHED, 0);
 }
@@ -295,7 +307,7 @@ static void drain_loop(struct xs_loop *loop)
 		uint32_t rung = atomic_load_explicit(&bell->rung, memory_order_relaxed);
 		uint32_t joined = atomic_load_explicit(&mailbox->joined, memory_order_acquire);
 		uint64_t read, window = xs_window_follow(&loop->window, &loop->run), sleep;
-		bool soon, busy;
+		bool soon, busy, waiting;
 
 		xs_loop_hear(loop);
 		if (xs_demand_serve(&loop->run, &loop->processes, &window))
@@ -322,7 +334,8 @@ static void drain_loop(struct xs_loop *loop)
 		if (!read)
 			for (struct xs_process *p = loop->processes; p; p = p->next)
 				xs_process_commit(p);
-		soon |= xs_loop_finish_ended(loop);
+		waiting = xs_loop_finish_ended(loop);
+		soon |= waiting;
 		soon |= follow_kmd(loop);
 		if (loop->run.options->follow_children)
 			xs_lost_look(&loop->lost, &loop->run, loop->processes);
@@ -331,7 +344,7 @@ static void drain_loop(struct xs_loop *loop)
 		if (!soon && all_read(loop, joined))
 			return;
 		if (!busy)
-			tell_app_finished(loop);
+			tell_app_finished(loop, waiting);
 		if (loop->app_finished)
 			xs_last_words(loop);
 		/* Dekker with xs_doorbell_ring(): either we see its step or it sees us asleep */

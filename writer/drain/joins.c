@@ -43,6 +43,8 @@ void xs_loop_hear(struct xs_loop *loop)
 		case XS_WORD_APP_ENDED:
 			loop->app_ended = true;
 			loop->app_status = message.number;
+			loop->app_joined = atomic_load_explicit(&loop->run.mailbox->joined,
+								memory_order_acquire);
 			break;
 		default:
 			break;

@@ -28,8 +28,8 @@ struct xs_loop {
 	uint32_t newcomers; /* adopted since those that have ended were finished */
 	/* likewise: there has been a process whose file cannot be opened or mapped */
 	uint64_t blind_since;
-	/* CLOCK_MONOTONIC: a process has been in the middle of joining from then on; 0: none is */
 	uint32_t spoilt_files; /* of processes that are not adopted */
+	/* CLOCK_MONOTONIC: a process has been in the middle of joining from then on; 0: none is */
 	uint64_t unready_since;
 	bool app_finished, app_seen, stopped;
 	bool spoilt; /* --recover: the file of a process is not what it was */
@@ -38,6 +38,8 @@ struct xs_loop {
 	bool launcher_gone; /* and all that it had said was heard */
 	bool app_ended, app_not_run;
 	int app_status;		  /* as from waitpid(), when app_ended */
+	uint32_t app_joined;	  /* mailbox->joined by then */
+	uint64_t app_over;	  /* CLOCK_MONOTONIC: its own trace was complete; 0: it is not */
 	struct xs_process *ended; /* flight recorder: they are history */
 	bool crashed;		  /* and one of them so that it is to be written */
 	bool dumping;
