@@ -112,6 +112,7 @@ int main(void)
 	__itt_counter counter = __itt_counter_create_typed("c", "d", __itt_metadata_s64);
 	uint64_t more[] = { 11918176334818451679u, UINT64_MAX, 1ull << 63, INT64_MAX };
 	int64_t less[] = { INT64_MIN, INT64_MIN + 1, -1 }, whole[] = { 9007199254740993, INT64_MIN, INT64_MAX };
+	float wholes[] = { 72260336, 16777216, 0.1f };
 	double zeros[] = { -0.0, 0.0 };
 	char longest[300];
 
@@ -119,6 +120,7 @@ int main(void)
 	__itt_metadata_add(domain, __itt_null, key, __itt_metadata_u64, 4, more);
 	__itt_metadata_add(domain, __itt_null, key, __itt_metadata_s64, 3, less);
 	__itt_metadata_add(domain, __itt_null, __itt_string_handle_create("zeros"), __itt_metadata_double, 2, zeros);
+	__itt_metadata_add(domain, __itt_null, __itt_string_handle_create("wholes"), __itt_metadata_float, 3, wholes);
 	for (int i = 0; i < 3; i++)
 		__itt_counter_set_value(counter, &whole[i]);
 	__itt_task_end(domain);
@@ -146,6 +148,7 @@ def test_whole_numbers_are_exact(xstrace):
         first, formatted, second = (s for s in trace.slices if s.name == "d::t")
         assert first.args["k"] == [11918176334818451679, 2**64 - 1, 2**63, 2**63 - 1, -(2**63), 1 - 2**63, -1]
         assert [math.copysign(1, zero) for zero in first.args["zeros"]] == [-1, 1]
+        assert first.args["wholes"] == [72260336, 16777216, 0.1]
         assert formatted.args["cut"] is True and "0" * 1900 in formatted.args["metadata"][0]
         assert second.args["cut"] is True and "k" * 256 in second.args
         values = [e["args"]["value"] for e in trace.events if e["ph"] == "C" and e["name"].endswith("c")]

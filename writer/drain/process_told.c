@@ -30,8 +30,8 @@ static const char *const unseen_told[] = {
 	[XS_UNSEEN_LATE] = "when it put itself into a sandbox, a thread of it had not come "
 			   "out of a system call of the tracer's for a second; if it "
 			   "was ended by the sandbox, that may be why",
-	[XS_UNSEEN_MEMORY] = "it had no memory left for the tracer (ulimit -v, -d); "
-			     "events, or names of events, are missing",
+	[XS_UNSEEN_MEMORY] = "it had no memory, descriptors or rights left for the "
+			     "tracer (ulimit -v, -d, -n); events, or names of events, are missing",
 	[XS_UNSEEN_METRIC_FUNCTIONS] = "its Level Zero loader or driver has no functions "
 				       "for metrics that go with the others; its kernels "
 				       "are not measured",
