@@ -4,6 +4,7 @@ import collections
 
 import pytest
 
+from conftest import check_trace
 from merging import arrows, merge, merged
 from ranks import MPI, START, Job, Ranks, mpi_app, needs_mpi  # noqa: F401
 
@@ -139,3 +140,28 @@ def test_a_receive_that_is_read_before_its_probe(tmp_path):
     trace = merged(job.write(tmp_path), tmp_path)
     assert trace.other["messages"] == {"matched": 6, "unmatched": 0, "no_room": 0}
     assert lengths(trace) == [(n, n, "MPI_Recv" if n % 3 == 0 else "MPI_Mrecv") for n in range(1, 7)]
+
+
+LEFT_OUT = {
+    "mpi_taken": (["polls"], "MPI_Test", 4, 0),
+    "mpi_ring": ([4], "MPI_Wait", 16, 0),
+    "mpi_needs": (["."], "MPI_Wait,MPI_Start,MPI_Ia,MPI_Ib,MPI_Ir", 16, 16),
+}
+
+
+@needs_mpi
+@pytest.mark.parametrize("app", LEFT_OUT)
+def test_arrows_where_the_calls_of_requests_are_left_out(xstrace, mpi_app, app):  # noqa: F811
+    """Each begins and ends on a slice that is there: the request's own takes the place of a call that --exclude-calls has left out."""
+    args, out, ended, begun = LEFT_OUT[app]
+    job = Ranks(xstrace, f"{MPI} --exclude-calls {out}", mpi_app(app), args, ranks=2 if app == "mpi_taken" else 4)
+    assert job.run.status == 0, job.run.err
+    trace = merged([t.path for t in job.traces.values()], xstrace.cwd)
+    work = {s.track for s in trace.slices if s.cat == "mpi_request"}
+    found = arrows(trace, cat="mpi")
+    assert sum((end["pid"], end["tid"]) in work for _, end in found) >= ended
+    assert sum((start["pid"], start["tid"]) in work for start, _ in found) >= begun
+    messages = trace.other["messages"]
+    assert messages["unmatched"] == 0 and messages["matched"] == len(arrows(trace, "message"))
+    merge("-o", "all.pftrace", *[t.path for t in job.traces.values()], cwd=xstrace.cwd)
+    assert check_trace(xstrace.cwd / "all.pftrace", strict=True) == []

@@ -102,6 +102,7 @@ static void take_call(struct xm_mpi *mpi, const struct xm_call *call, struct xm_
 
 	switch (call->function->role) {
 	case XM_OTHER:
+	case XM_TEST:
 		break;
 	case XM_SEND_INIT:
 	case XM_RECEIVE_INIT:
@@ -137,11 +138,7 @@ static void take_call(struct xm_mpi *mpi, const struct xm_call *call, struct xm_
 	case XM_IRECEIVE:
 		xm_receives_post(mpi->receives, call, end);
 		break;
-	case XM_TEST:
-		xm_waits_add(&mpi->waits, call->function, end);
-		break;
 	case XM_COMPLETE:
-		xm_waits_add(&mpi->waits, call->function, end);
 		xm_receives_complete(mpi->receives, call, end);
 		break;
 	case XM_CANCEL:
@@ -254,6 +251,7 @@ void xm_mpi_take(struct xm_mpi *mpi, struct xm_input *input, const struct xm_not
 		said.end.bytes = said.call.bytes;
 		mpi->sink.call(mpi->sink.user, said.call.comm, said.call.function, &said.end);
 	}
+	xm_waits_add(&mpi->waits, said.call.function, &said.end);
 	if (has_acted(&said.call))
 		take_call(mpi, &said.call, &said.end);
 }
@@ -274,5 +272,6 @@ void xm_mpi_free(struct xm_mpi *mpi)
 	xm_receives_free(mpi->receives);
 	xm_collectives_free(mpi->collectives);
 	free(mpi->waits.of_input);
+	free(mpi->waits.starts);
 	free(mpi);
 }
