@@ -229,6 +229,23 @@ def test_paused(xstrace, mpi_app):
     assert len({job.calls(rank)[0].args["comm"] for rank in job.traces}) == 1
 
 
+def test_requests_that_are_complete_while_nothing_is_recorded(xstrace, mpi_app):
+    """When is not known: they end where recording ended, and are not told to have been open at the process's end. Others go on."""
+    job = Ranks(xstrace, f"{MPI} --start-paused", mpi_app("mpi_off"))
+    assert job.run.status == 0, job.run.err
+    for rank, trace in job.traces.items():
+        works = [s for s in trace.slices if s.cat == "mpi_request"]
+        assert sorted(s.args["tag"] for s in works) == sorted([*range(7), *range(7)])
+        assert {s.args["tag"] for s in works if s.unfinished} == {1, 3, 5} and trace.other["open_requests"] == 6
+        calls = job.calls(rank)
+        for work in works:
+            (post,) = [s for s in calls if s.args.get("request") == work.args["request"] and s.start == work.start]
+            behind = min(s.start for s in calls if s.start > post.start and s.name != "MPI_Isend")
+            assert post.start <= work.end <= behind if work.unfinished else work.end > behind
+    told = [line for line in job.run.said if "6 MPI requests" in line]
+    assert len(told) == 2 and all(line.endswith("not known to be complete when the process ended, or while it was recorded") for line in told)
+
+
 def test_under_xstrace(xstrace, mpi_app):
     """The wrong way round: it is said, and the ranks of this machine are traced all the same."""
     run = xstrace(MPI, MPIEXEC, ["-n", "2", mpi_app("mpi_first")])

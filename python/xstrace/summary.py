@@ -339,9 +339,9 @@ class Summary:
         missing = [
             f"{_grouped(other[key])} {what}"
             for key, what in (
-                ("open_commands", "commands not complete"),
+                ("open_commands", "commands not seen complete"),
                 ("untimed_commands", "commands without times"),
-                ("open_requests", "MPI requests not complete"),
+                ("open_requests", "MPI requests not seen complete"),
             )
             if other.get(key)
         ]

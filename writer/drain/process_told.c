@@ -126,7 +126,7 @@ static void tell_missing(const struct xs_process *process)
 		{ runs ? 0 : process->open_commands, "command", "is missing", "are missing",
 		  ": not known to be complete when the process ended, or while it was recorded" },
 		{ runs ? 0 : process->open_requests, "MPI request", "was", "were",
-		  " not known to be complete when the process ended" },
+		  " not known to be complete when the process ended, or while it was recorded" },
 	};
 
 	for (size_t i = 0; i < sizeof(missing) / sizeof(missing[0]); i++)

@@ -23,6 +23,7 @@
 #include "early.h"
 #include "in_time.h"
 #include "mpi_record.h"
+#include "pauses.h"
 #include "sink.h"
 #include "tree.h"
 
@@ -47,7 +48,7 @@ struct request {
 	struct xs_tree_node node;
 	struct request *next;  /* unused ones */
 	struct xs_early early; /* of an end */
-	struct xs_timed timed; /* of what waits; number: no two have the same */
+	struct xs_timed timed; /* of what waits; number: no two have the same; of work: its begin */
 	uint64_t handle, at, number;
 	uint64_t start; /* of the work; of an end: its end */
 	uint8_t kind;
@@ -491,6 +492,7 @@ uint64_t xs_request_made(struct xs_track *track, const struct xs_mpi_call *call,
 		return 0;
 	request->start = call->start;
 	request->at = made;
+	request->timed.tick = call->event->tick;
 	request->tid = track->tid;
 	request->name = call->name;
 	request->words = call->words;
@@ -576,6 +578,17 @@ void xs_request_named(struct xs_track *track, struct xs_mpi_call *call)
 	act_in_time(process, named, call->event->tick);
 }
 
+/* Nobody has seen it end: it did so while nothing was recorded, if it did at all. */
+static void show_open(struct xs_process *process, struct request *request, uint64_t end)
+{
+	uint64_t off = xs_process_paused_after(process, request->timed.tick);
+
+	if (off != UINT64_MAX && xs_process_ns(process, off) < end)
+		end = xs_process_ns(process, off);
+	process->open_requests++;
+	show(process, request, end, true);
+}
+
 void xs_requests_finish(struct xs_process *process, uint64_t end)
 {
 	struct xs_requests *requests = process->requests;
@@ -587,12 +600,10 @@ void xs_requests_finish(struct xs_process *process, uint64_t end)
 		struct request *request = request_of(requests->tree.root);
 
 		take_out(process, request);
-		if (request->kind == STARTED) {
-			process->open_requests++;
-			show(process, request, end, true);
-		} else {
+		if (request->kind == STARTED)
+			show_open(process, request, end);
+		else
 			drop(process, request);
-		}
 	}
 	while (requests->spare) {
 		struct request *request = requests->spare;
