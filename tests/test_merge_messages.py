@@ -119,6 +119,18 @@ def test_both_halves_of_isendrecv_are_messages(xstrace, mpi_app):  # noqa: F811
     assert all(pids[start["pid"]] + pids[end["pid"]] == 1 for start, end in arrows(trace, "message"))
 
 
+@needs_mpi
+@pytest.mark.parametrize("out", [None, "MPI_Start", "_init"])
+def test_partitioned_messages_go_from_request_to_request(xstrace, mpi_app, out):  # noqa: F811
+    """The k-th that was made on one side belongs to the k-th of the other, in whatever order they are started; and no other message to either."""
+    job, trace = merged_job(xstrace, mpi_app, "mpi_taken", "parts", options=f"{MPI} --exclude-calls {out}" if out else MPI)
+    if not any(s.name == "MPI_Pready_range" for s in job.calls(0)):
+        pytest.skip("this MPI has no partitioned messages")
+    assert trace.other["messages"] == {"matched": 6, "unmatched": 0, "no_room": 0} and len(arrows(trace, "message")) == 6
+    if not out:
+        assert lengths(trace) == [(1, 1, "MPI_Recv")] * 2 + [(n, n, "MPI_Wait") for n in (10, 10, 20, 20)]
+
+
 class Threads(Job):
     """Probes are of a thread of their own."""
 

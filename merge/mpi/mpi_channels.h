@@ -10,8 +10,15 @@
 struct xm_channel_key {
 	uint64_t comm;
 	int32_t from, to, tag; /* -1: not known yet */
-	uint32_t zero;
+	/*
+	 * Partitioned ones go from one request to another: which of these it is, counted as they
+	 * were made, from 1. 0: all other messages.
+	 */
+	uint32_t request;
 };
+
+#define XM_REQUESTS_MADE    UINT32_MAX	      /* the channel in which they are counted */
+#define XM_REQUEST_NOT_SEEN (UINT32_MAX - 1u) /* nobody has seen it made */
 
 struct xm_channels {
 	const struct xm_mpi_sink *sink;

@@ -137,6 +137,7 @@ static bool is_unsure(const struct input *input, const struct xm_channel_key *ke
 {
 	for (const struct held *held = input->first; held != end; held = held->next)
 		if (is_open(held) && held->key.comm == key->comm &&
+		    held->key.request == key->request &&
 		    (held->key.from < 0 || held->key.from == key->from) &&
 		    (held->key.tag < 0 || held->key.tag == key->tag))
 			return true;
@@ -308,22 +309,29 @@ static bool must_wait(struct xm_receives *receives, const struct xm_channel_key 
 	return input && (!is_known(key) || is_unsure(input, key, NULL));
 }
 
-void xm_receives_blocking(struct xm_receives *receives, const struct xm_call *call, int64_t peer,
-			  int64_t tag, int64_t bytes, struct xm_end *end)
+static void receive(struct xm_receives *receives, const struct xm_channel_key *key,
+		    const struct xm_function *function, struct xm_end *end)
 {
-	struct xm_channel_key key = { call->comm, (int32_t)peer, end->rank, (int32_t)tag, 0 };
 	struct held *held;
 
-	if (peer < 0)
+	if (key->from < 0)
 		return;
-	end->bytes = bytes;
-	if (is_known(&key) && must_wait(receives, &key, end->input->index)) {
-		held = hold(receives, &key, bytes, call->function, XM_NO_NUMBER, end);
+	if (is_known(key) && must_wait(receives, key, end->input->index)) {
+		held = hold(receives, key, end->bytes, function, XM_NO_NUMBER, end);
 		if (held)
 			held->is_complete = true;
 		return;
 	}
-	xm_channels_next_end(receives->channels, &key, false, call->function, end);
+	xm_channels_next_end(receives->channels, key, false, function, end);
+}
+
+void xm_receives_blocking(struct xm_receives *receives, const struct xm_call *call, int64_t peer,
+			  int64_t tag, int64_t bytes, struct xm_end *end)
+{
+	struct xm_channel_key key = { call->comm, (int32_t)peer, end->rank, (int32_t)tag, 0 };
+
+	end->bytes = bytes;
+	receive(receives, &key, call->function, end);
 }
 
 static void post(struct xm_receives *receives, const struct xm_channel_key *key, int64_t bytes,
@@ -521,6 +529,24 @@ static struct persistent *persistent_of(struct xm_receives *receives, uint64_t n
 	return &receives->persistent[index];
 }
 
+static bool is_partitioned(const struct xm_function *function)
+{
+	return function->name[0] == 'P'; /* of all that are persistent, MPI_Psend_init's like */
+}
+
+/* The k-th that one side makes belongs to the k-th of the other side, however they are started. */
+static uint32_t number_made(struct xm_receives *receives, const struct xm_channel_key *key,
+			    bool sends)
+{
+	struct xm_channel_key made = *key;
+	uint64_t k;
+
+	made.request = XM_REQUESTS_MADE;
+	k = is_known(key) && key->to >= 0 ? xm_channels_next(receives->channels, &made, sends)
+					  : XM_NO_NUMBER;
+	return k < XM_REQUEST_NOT_SEEN - 1 ? (uint32_t)k + 1 : XM_REQUEST_NOT_SEEN;
+}
+
 void xm_receives_init(struct xm_receives *receives, const struct xm_call *call,
 		      const struct xm_end *end)
 {
@@ -538,6 +564,8 @@ void xm_receives_init(struct xm_receives *receives, const struct xm_call *call,
 		.bytes = call->bytes,
 		.function = call->function,
 	};
+	if (is_partitioned(call->function))
+		persistent->key.request = number_made(receives, &persistent->key, sends);
 }
 
 static void start_one(struct xm_receives *receives, const struct xm_call *call, uint64_t number,
@@ -571,25 +599,28 @@ void xm_receives_start(struct xm_receives *receives, const struct xm_call *call,
 
 void xm_receives_work(struct xm_receives *receives, const struct xm_call *call, struct xm_end *end)
 {
+	bool sends = call->function->role == XM_SEND_INIT;
+	int32_t peer = (int32_t)call->peer;
 	struct persistent *persistent =
 		call->has_request ? persistent_of(receives, call->request, end->input->index, false)
 				  : NULL;
-	struct xm_channel_key key = { call->comm, end->rank, (int32_t)call->peer,
-				      (int32_t)call->tag, 0 };
+	struct xm_channel_key key = { call->comm, sends ? end->rank : peer,
+				      sends ? peer : end->rank, (int32_t)call->tag, 0 };
 
 	if (persistent && persistent->begun) {
 		persistent->begun--;
-		if (call->function->role == XM_RECEIVE_INIT)
+		if (!sends)
 			complete_one(receives, call, call->request, end);
 		return;
 	}
 	/* its start was not seen, or is still to come */
 	if (persistent)
 		persistent->ahead++;
-	if (call->function->role == XM_RECEIVE_INIT) {
-		xm_receives_blocking(receives, call, call->peer, call->tag, call->bytes, end);
-	} else if (call->peer >= 0) {
-		end->bytes = call->bytes;
+	if (is_partitioned(call->function))
+		key.request = persistent ? persistent->key.request : XM_REQUEST_NOT_SEEN;
+	end->bytes = call->bytes;
+	if (!sends)
+		receive(receives, &key, call->function, end);
+	else if (peer >= 0)
 		xm_channels_next_end(receives->channels, &key, true, call->function, end);
-	}
 }

@@ -1,6 +1,6 @@
 /*
  * Messages that are received in other ways than they come. Each has a length of its own. Argument 1
- * says how: "once", "polls", "probes", "started", "mixed", "both".
+ * says how: "once", "polls", "probes", "started", "mixed", "both", "parts".
  */
 #include <mpi.h>
 #include <string.h>
@@ -147,6 +147,36 @@ static void both(void)
 #endif
 }
 
+/* Partitioned messages of one tag, among others, which the two ranks start in different order. */
+static void parts(void)
+{
+#if MPI_VERSION >= 4
+	MPI_Request requests[2];
+
+	for (int i = 0; i < 2; i++)
+		if (rank)
+			MPI_Precv_init(data[i], 1 + i, 10, MPI_CHAR, 0, 1, MPI_COMM_WORLD,
+				       MPI_INFO_NULL, &requests[i]);
+		else
+			MPI_Psend_init(data[i], 1 + i, 10, MPI_CHAR, 1, 1, MPI_COMM_WORLD,
+				       MPI_INFO_NULL, &requests[i]);
+	for (int n = 0; n < 2; n++) {
+		if (!rank)
+			MPI_Send(data[2], 1, MPI_CHAR, 1, 1, MPI_COMM_WORLD);
+		for (int i = 0; i < 2; i++)
+			MPI_Start(&requests[rank ? i : 1 - i]);
+		for (int i = 0; i < 2 && !rank; i++)
+			MPI_Pready_range(0, i, requests[i]);
+		for (int i = 0; i < 2; i++)
+			MPI_Wait(&requests[i], MPI_STATUS_IGNORE);
+		if (rank)
+			MPI_Recv(data[2], 9, MPI_CHAR, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	}
+	for (int i = 0; i < 2; i++)
+		MPI_Request_free(&requests[i]);
+#endif
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
@@ -169,6 +199,8 @@ int main(int argc, char **argv)
 			send_all(ways[i].receive == mixed ? 3 * ROUNDS : COUNT, ways[i].us);
 	if (!strcmp(argv[1], "both"))
 		both();
+	if (!strcmp(argv[1], "parts"))
+		parts();
 	MPI_Barrier(MPI_COMM_WORLD);
 	MPI_Finalize();
 	return wrong;
