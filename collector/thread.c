@@ -33,7 +33,8 @@ static void thread_record(void)
 	record->event.words = sizeof(*record) / 8;
 	record->event.source = record->event.flags = 0;
 	record->tid = xs_tls.tid;
-	record->lost = atomic_load_explicit(&producer->ring->lost, memory_order_relaxed);
+	record->lost = atomic_load_explicit(&producer->ring->lost, memory_order_relaxed) +
+		       atomic_load_explicit(&producer->ring->lost_nested, memory_order_relaxed);
 	place = xs_ring_reserve(producer, xs_bell, sizeof(*record), XS_ROLE_THREAD);
 	if (place) {
 		*place = *record;

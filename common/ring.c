@@ -177,16 +177,65 @@ static bool wait_for_room(struct xs_producer *p, struct xs_doorbell *bell, uint6
 	return room(p, start);
 }
 
+static uint64_t value(const _Atomic uint64_t *counter)
+{
+	return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+/* Overwrite: the records that are given up from here on are this thread's. */
+static void give_up_of(struct xs_ring *ring, uint32_t tid, uint32_t name)
+{
+	uint32_t place = atomic_load_explicit(&ring->tail_place, memory_order_relaxed), i;
+
+	atomic_store_explicit(&ring->tail_name, name, memory_order_relaxed);
+	if (atomic_load_explicit(&ring->tail_tid, memory_order_relaxed) != tid) {
+		for (i = 0; i < XS_GIVEN_UP_REST; i++)
+			if (value(&ring->given_up[i].lost) == value(&ring->given_up[i].told))
+				break;
+		place = i;
+		atomic_store_explicit(&ring->tail_tid, tid, memory_order_relaxed);
+		atomic_store_explicit(&ring->tail_place, place, memory_order_relaxed);
+		if (place == XS_GIVEN_UP_REST)
+			atomic_fetch_add_explicit(&ring->given_up_rest, 1, memory_order_relaxed);
+	}
+	place %= XS_GIVEN_UP;
+	atomic_store_explicit(&ring->given_up[place].tid, tid, memory_order_relaxed);
+	atomic_store_explicit(&ring->given_up[place].name, name, memory_order_relaxed);
+}
+
+static void give_up(struct xs_ring *ring, uint64_t records)
+{
+	uint32_t place = atomic_load_explicit(&ring->tail_place, memory_order_relaxed);
+
+	if (records)
+		count(&ring->given_up[place % XS_GIVEN_UP].lost, records);
+}
+
+/* Another thread's records follow. What the one before has lost otherwise is said there alone. */
+static void give_up_thread(struct xs_ring *ring, const struct xs_thread_record *record)
+{
+	uint64_t lost = record->lost, known = value(&ring->tail_losses),
+		 told = value(&ring->lost_told);
+
+	if (known < told)
+		known = told;
+	if (lost > known) {
+		give_up(ring, lost - known);
+		atomic_store_explicit(&ring->tail_losses, lost, memory_order_relaxed);
+	}
+	give_up_of(ring, (uint32_t)record->tid, record->event.name);
+}
+
 /*
- * Overwrite: the step at `start` is about to be used again; counts what is lost in it and moves the
- * intact part's beginning. What an earlier trace has is not lost.
+ * Overwrite: the step at `start` is about to be used again; counts what is lost in it, thread by
+ * thread, and moves the intact part's beginning. What an earlier trace has is not lost.
  */
 static void give_up_oldest(struct xs_producer *p, uint64_t start)
 {
 	uint64_t size = p->mask + 1, step = step_of(p);
 	struct xs_ring *ring = p->ring;
-	uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
-	uint64_t pos, end, lost = 0;
+	uint64_t tail = value(&ring->tail);
+	uint64_t pos, end, lost = 0, all = 0;
 	uint32_t bytes;
 
 	if (start < size)
@@ -198,16 +247,18 @@ static void give_up_oldest(struct xs_producer *p, uint64_t start)
 
 		if (!event)
 			break;
-		if (event->kind == XS_THREAD && bytes >= sizeof(struct xs_thread_record))
-			atomic_store_explicit(
-				&ring->tail_tid,
-				(uint32_t)((const struct xs_thread_record *)event)->tid,
-				memory_order_relaxed);
-		else if (event->kind != XS_PAD && (int64_t)(pos - tail) >= 0)
+		if (event->kind == XS_THREAD && bytes >= sizeof(struct xs_thread_record)) {
+			give_up(ring, lost);
+			all += lost;
+			lost = 0;
+			give_up_thread(ring, (const struct xs_thread_record *)event);
+		} else if (event->kind != XS_PAD && (int64_t)(pos - tail) >= 0) {
 			lost++;
+		}
 		pos += bytes;
 	}
-	count(&ring->lost, lost);
+	give_up(ring, lost);
+	count(&ring->overwritten, all + lost);
 	/*
 	 * before the first overwriting store; pairs with the acquire of the consumer, which reads
 	 * it after the process ended

@@ -50,6 +50,18 @@ enum xs_role {
 };
 
 /*
+ * Overwrite: records that are given up, of one thread. The place is another's once all is told;
+ * the counts go on, so each has one writer.
+ */
+struct xs_given_up {
+	_Atomic uint32_t tid, name; /* string id */
+	_Atomic uint64_t lost;
+	_Atomic uint64_t told; /* by the consumer: what traces that are complete have counted */
+};
+#define XS_GIVEN_UP	 128u
+#define XS_GIVEN_UP_REST (XS_GIVEN_UP - 1) /* of all threads that have found no place */
+
+/*
  * The part in shared memory. Nothing in it is followed as a pointer, or used as a place without a
  * check, by either side.
  */
@@ -73,7 +85,8 @@ struct xs_ring {
 	 * of (produce.h); all rings' together differ by those in flight
 	 */
 	_Atomic uint64_t commands_begun, commands_ended;
-	_Atomic uint64_t lost; /* records lost because the ring was full */
+	/* records lost because the ring was full, but for those that are given up */
+	_Atomic uint64_t lost;
 	/*
 	 * records lost because a signal handler interrupted the collector, or of calls that the
 	 * program has left without a return
@@ -84,7 +97,14 @@ struct xs_ring {
 	/* that the collector's own code took for commands of devices */
 	_Atomic uint64_t commands_ticks;
 	_Atomic uint64_t tail_lost; /* overwrite: where intact records begin */
-	_Atomic uint32_t tail_tid;  /* overwrite: the thread that those records belong to */
+	/* overwrite: the thread that those records belong to, and its name's string id */
+	_Atomic uint32_t tail_tid, tail_name;
+	_Atomic uint64_t tail_losses;	/* overwrite: what was lost otherwise before they began */
+	_Atomic uint64_t overwritten;	/* records that are given up, ever */
+	_Atomic uint32_t tail_place;	/* the producer's: of that thread in `given_up` */
+	_Atomic uint32_t given_up_rest; /* threads that have found no place there */
+	_Atomic uint32_t given_up_rest_told;
+	struct xs_given_up given_up[XS_GIVEN_UP];
 };
 
 /*

@@ -176,6 +176,79 @@ def test_overwrite_keeps_the_newest(xstrace, end):
     assert other["lost"] > 0 and losses(run) == 1
 
 
+IN_TURN = r"""
+#include <ittnotify.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static __itt_domain *domain;
+static __itt_string_handle *name;
+static int number, tasks;
+
+static void *work(void *unused)
+{
+	char text[30];
+
+	sprintf(text, "w%d", number++);
+	__itt_thread_set_name(text);
+	for (int i = 0; i < tasks; i++) {
+		__itt_task_begin(domain, __itt_null, __itt_null, name);
+		__itt_task_end(domain);
+	}
+	printf("%ld\n", syscall(SYS_gettid));
+	fflush(stdout);
+	if (getenv("KILLED") && number == atoi(getenv("KILLED")))
+		raise(SIGKILL);
+	return unused;
+}
+
+int main(int argc, char **argv)
+{
+	domain = __itt_domain_create("d");
+	name = __itt_string_handle_create("t");
+	tasks = atoi(argv[argc - 1]);
+	for (int i = 0; i < atoi(argv[1]); i++) {
+		pthread_t thread;
+
+		pthread_create(&thread, NULL, work, NULL);
+		pthread_join(thread, NULL);
+	}
+	return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("killed", ["", "5"])
+def test_overwrite_tells_each_thread_of_a_ring(xstrace, killed):
+    """Threads that use one ring in turn: what each has lost is its own, also where nothing of it is left."""
+    app = compile_c(xstrace.home / "in_turn", IN_TURN)
+    run = xstrace(f"{SMALL} --on-full overwrite", app, [5, 20000], env={"KILLED": killed} if killed else None)
+    other = run.trace.other
+    threads = {t["tid"]: t for t in other["threads"]}
+    worked = [threads[int(tid)] for tid in run.out.split()]
+    assert [t["name"] for t in worked] == [f"w{i}" for i in range(5)]
+    assert [t["records"] + t["lost"] for t in worked] == [40000] * 5
+    assert [t["lost"] for t in worked[:4]] == [40000] * 4 and worked[4]["records"] == other["events"]
+    assert sum(t["lost"] for t in other["threads"]) == other["lost"] and "threads_omitted" not in other
+
+
+def test_overwrite_of_more_threads_than_a_ring_lists(xstrace):
+    """127 of those that are overwritten are named; the others are counted."""
+    app = compile_c(xstrace.home / "in_turn", IN_TURN)
+    run = xstrace(f"{SMALL} --on-full overwrite", app, [400, 2000])
+    other = run.trace.other
+    tids = [int(tid) for tid in run.out.split()]
+    threads = {t["tid"]: t for t in other["threads"]}
+    told = [t for tid in tids if (t := threads.get(tid))]
+    assert len(told) >= 127 and all(t["records"] + t["lost"] == 4000 for t in told if tids.index(t["tid"]) < 127)
+    assert len(told) + other["threads_omitted"] in (400, 401)  # the last one may be named and counted
+    assert other["events"] + other["lost"] == 400 * 4000
+
+
 def test_overwrite_when_it_all_fits(xstrace):
     run = xstrace(f"{ITT} --on-full overwrite", "itt_tasks", [1000, 2]).check_expected()
     assert run.trace.other["lost"] == 0 and not losses(run)

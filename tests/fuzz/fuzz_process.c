@@ -194,6 +194,8 @@ static void step(struct xs_process *process)
 		atomic_store(&ring->tail, take(8));
 		atomic_store(&ring->tail_lost, take(8));
 		atomic_store(&ring->tail_tid, (uint32_t)take(4));
+		atomic_store(&ring->tail_losses, take(8));
+		take_into(&ring->given_up[take(1) % XS_GIVEN_UP], sizeof(ring->given_up[0]));
 		break;
 	case 5:
 		atomic_store(&ring->call, (uint32_t)take(4));

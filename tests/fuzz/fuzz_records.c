@@ -278,7 +278,8 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 	while (xs_process_read(process, true))
 		;
 	for (uint32_t i = 0; i < RINGS; i++)
-		lost += atomic_load(&rundir_ring(file, i)->lost);
+		lost += atomic_load(&rundir_ring(file, i)->lost) +
+			atomic_load(&rundir_ring(file, i)->overwritten);
 	xs_process_finish(process, XS_END_KILLED, 9);
 	judge(records + fill_lost, lost);
 	return 0;

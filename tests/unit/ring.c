@@ -667,8 +667,14 @@ static void overwrite(void)
 		CHECK(head - pos <= SIZE && (!pos || head - pos > SIZE - 2 * STEP),
 		      "%llu bytes are intact", (unsigned long long)(head - pos));
 		thread = atomic_load(&ring->tail_tid);
-		first = (uint32_t)atomic_load(&ring->lost);
+		first = (uint32_t)atomic_load(&ring->overwritten);
 		expected = first;
+		for (uint32_t i = 0, before = 0; i < XS_GIVEN_UP; i++, before += 1000) {
+			uint32_t of = first > before ? first - before : 0;
+
+			CHECK(atomic_load(&ring->given_up[i].lost) == (of < 1000 ? of : 1000),
+			      "of thread %u", i + 1);
+		}
 		while (pos != head) {
 			uint32_t bytes = 0;
 

@@ -176,6 +176,8 @@ static void finish_track(struct xs_track *track, uint64_t end)
 		call = 0;
 	xs_track_close_stats(track, lost);
 	atomic_store_explicit(&track->ring->lost_told, lost, memory_order_relaxed);
+	if (process->run->options->on_full == XS_FULL_OVERWRITE)
+		xs_track_close_given_up(track);
 	if (call && track->thread < process->thread_count)
 		process->threads[track->thread].call = call;
 	off = xs_process_paused_after(process, call_tick);

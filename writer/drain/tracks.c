@@ -139,6 +139,25 @@ static bool is_overwritten(const struct xs_track *track, uint64_t head)
 	       intact - unread - 1 < head - unread;
 }
 
+static void begin_at_intact(struct xs_track *track, uint64_t head)
+{
+	struct xs_process *process = track->process;
+	const struct xs_ring *ring = track->ring;
+	uint64_t intact = atomic_load_explicit(&ring->tail_lost, memory_order_acquire),
+		 losses = atomic_load_explicit(&ring->tail_losses, memory_order_relaxed);
+
+	if (intact > head || head - intact > track->ring_size)
+		intact = head;
+	track->pos = intact;
+	/* the others are in the counts of the threads that are given up */
+	if (track->lost_base < losses)
+		track->lost_base = losses;
+	while (track->depth)
+		xs_extra_drop(process, &track->open[--track->depth]);
+	xs_track_go_on(track, atomic_load_explicit(&ring->tail_tid, memory_order_relaxed),
+		       atomic_load_explicit(&ring->tail_name, memory_order_relaxed));
+}
+
 /* Where its records end by now; and what has happened to the ring meanwhile. */
 void xs_track_begin(struct xs_track *track)
 {
@@ -150,21 +169,8 @@ void xs_track_begin(struct xs_track *track)
 	track->head = head;
 	track->latest = xs_tick(process->run->use_tsc) + XS_SKEW;
 	process->horizon = xs_process_ns(process, track->latest);
-	if (is_overwritten(track, head)) {
-		uint32_t tid;
-		uint64_t intact =
-			atomic_load_explicit(&track->ring->tail_lost, memory_order_acquire);
-
-		if (intact > head || head - intact > track->ring_size)
-			intact = head;
-		track->pos = intact;
-		while (track->depth)
-			xs_extra_drop(process, &track->open[--track->depth]);
-		tid = atomic_load_explicit(&track->ring->tail_tid, memory_order_relaxed);
-		if (tid != track->tid || track->thread == UINT32_MAX)
-			xs_track_stats(track, tid, 0);
-		xs_track_enter(track, tid);
-	}
+	if (is_overwritten(track, head))
+		begin_at_intact(track, head);
 	/* after head: a thread that wrote a record after a pause had seen the pause's end */
 	xs_track_look_for_pauses(track);
 	look_from(track);

@@ -39,21 +39,40 @@ void xs_track_enter(struct xs_track *track, uint32_t tid)
 	XS_TELL_SINKS(track->process, enter, track);
 }
 
+static void call_thread(struct xs_track *track, uint32_t tid, uint32_t name)
+{
+	struct xs_process *process = track->process;
+	uint32_t given = xs_thread_given(process, tid);
+	size_t length;
+	const char *text;
+
+	if (given)
+		name = given;
+	text = xs_text_of(process->run, name, &length);
+	if (track->thread == UINT32_MAX || process->threads[track->thread].name != name)
+		XS_TELL_SINKS(process, thread, process, tid, text, length);
+	if (track->thread != UINT32_MAX)
+		process->threads[track->thread].name = name;
+}
+
+void xs_track_go_on(struct xs_track *track, uint32_t tid, uint32_t name)
+{
+	if (tid != track->tid || track->thread == UINT32_MAX)
+		xs_track_stats(track, tid, 0);
+	xs_track_enter(track, tid);
+	if (name)
+		call_thread(track, tid, name);
+}
+
 static void read_thread(struct xs_track *track, const struct xs_event *event, uint32_t size)
 {
 	struct xs_process *process = track->process;
 	const struct xs_thread_record *record = (const void *)event;
-	uint32_t tid, name = event->name;
-	size_t length;
-	const char *text = xs_text_of(process->run, name, &length);
+	uint32_t tid;
 
 	if (size < sizeof(*record))
 		return;
 	tid = (uint32_t)record->tid;
-	if (xs_thread_given(process, tid)) {
-		name = xs_thread_given(process, tid);
-		text = xs_text_of(process->run, name, &length);
-	}
 	/* the same thread again has a new name; its tasks go on */
 	if (tid != track->tid || (track->thread == UINT32_MAX && !track->omitted)) {
 		xs_spans_release(track);
@@ -64,10 +83,7 @@ static void read_thread(struct xs_track *track, const struct xs_event *event, ui
 		xs_track_stats(track, tid, 0);
 		xs_track_enter(track, tid);
 	}
-	if (track->thread == UINT32_MAX || process->threads[track->thread].name != name)
-		XS_TELL_SINKS(process, thread, process, tid, text, length);
-	if (track->thread != UINT32_MAX)
-		process->threads[track->thread].name = name;
+	call_thread(track, tid, event->name);
 }
 
 void xs_task_end_among(struct xs_track *track, const struct xs_event *event, uint32_t at,

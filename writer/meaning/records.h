@@ -10,6 +10,8 @@
 
 /* The track is this thread's from here on. What the one before it has said counts no more. */
 void xs_track_enter(struct xs_track *track, uint32_t tid);
+/* The same where the record that says so is lost. name: a string id; 0: not known. */
+void xs_track_go_on(struct xs_track *track, uint32_t tid, uint32_t name);
 /* A record that is neither XS_BEGIN nor XS_END. */
 void xs_record_read_other(struct xs_track *track, const struct xs_event *event, uint32_t size);
 /*

@@ -12,10 +12,32 @@
 
 #define MAX_THREADS 4096u
 
+/* One more; UINT32_MAX: there is no room. */
+static uint32_t add_thread(struct xs_process *process, uint32_t tid, uint32_t name)
+{
+	struct xs_thread_stats *grown;
+
+	if (process->thread_count >= MAX_THREADS) {
+		process->threads_omitted++;
+		return UINT32_MAX;
+	}
+	if (process->thread_count == process->thread_room) {
+		uint32_t room = process->thread_room ? 2 * process->thread_room : 16;
+
+		grown = realloc(process->threads, room * sizeof(*grown));
+		if (!grown)
+			return UINT32_MAX;
+		process->threads = grown;
+		process->thread_room = room;
+	}
+	process->threads[process->thread_count] =
+		(struct xs_thread_stats){ .tid = tid, .name = name };
+	return process->thread_count++;
+}
+
 void xs_track_stats(struct xs_track *track, uint32_t tid, uint32_t name)
 {
 	struct xs_process *process = track->process;
-	struct xs_thread_stats *grown;
 
 	if (process->run->flight && !process->out && track->thread != UINT32_MAX) {
 		/*
@@ -26,23 +48,8 @@ void xs_track_stats(struct xs_track *track, uint32_t tid, uint32_t name)
 			(struct xs_thread_stats){ .tid = tid, .name = name };
 		return;
 	}
-	track->thread = UINT32_MAX;
 	track->omitted = process->thread_count >= MAX_THREADS;
-	if (track->omitted) {
-		process->threads_omitted++;
-		return;
-	}
-	if (process->thread_count == process->thread_room) {
-		uint32_t room = process->thread_room ? 2 * process->thread_room : 16;
-
-		grown = realloc(process->threads, room * sizeof(*grown));
-		if (!grown)
-			return;
-		process->threads = grown;
-		process->thread_room = room;
-	}
-	track->thread = process->thread_count++;
-	process->threads[track->thread] = (struct xs_thread_stats){ .tid = tid, .name = name };
+	track->thread = add_thread(process, tid, name);
 }
 
 /* ---- names that others give ---- */
@@ -125,4 +132,64 @@ void xs_track_close_stats(struct xs_track *track, uint64_t lost)
 	}
 	track->lost_base += lost;
 	track->records = 0;
+}
+
+/* ---- records that are given up ---- */
+
+/* A count of the traced process's: what no trace has told; one that goes backwards is nonsense. */
+static uint64_t not_told(uint64_t count, uint64_t told)
+{
+	return count > told ? count - told : 0;
+}
+
+static uint64_t given_up(const struct xs_given_up *given)
+{
+	return not_told(atomic_load_explicit(&given->lost, memory_order_relaxed),
+			atomic_load_explicit(&given->told, memory_order_relaxed));
+}
+
+uint64_t xs_ring_given_up(const struct xs_ring *ring)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < XS_GIVEN_UP; i++)
+		sum += given_up(&ring->given_up[i]);
+	return sum;
+}
+
+/* Some of its records may be there, too. */
+static void lose_of(const struct xs_track *track, uint32_t tid, uint32_t name, uint64_t lost)
+{
+	struct xs_process *process = track->process;
+	uint32_t at = process->thread_count, given = xs_thread_given(process, tid);
+
+	while (at && process->threads[at - 1].tid != tid)
+		at--;
+	if (!at && track->omitted && track->tid == tid)
+		return;
+	if (!at)
+		at = add_thread(process, tid, given ? given : name) + 1;
+	if (at)
+		process->threads[at - 1].lost += lost;
+}
+
+void xs_track_close_given_up(struct xs_track *track)
+{
+	struct xs_process *process = track->process;
+	struct xs_ring *ring = track->ring;
+	uint32_t rest = atomic_load_explicit(&ring->given_up_rest, memory_order_relaxed),
+		 rest_told = atomic_load_explicit(&ring->given_up_rest_told, memory_order_relaxed);
+
+	for (uint32_t i = 0; i < XS_GIVEN_UP; i++) {
+		struct xs_given_up *given = &ring->given_up[i];
+		uint64_t lost = given_up(given);
+
+		if (lost && i != XS_GIVEN_UP_REST)
+			lose_of(track, atomic_load_explicit(&given->tid, memory_order_relaxed),
+				atomic_load_explicit(&given->name, memory_order_relaxed), lost);
+		process->lost += lost;
+		atomic_fetch_add_explicit(&given->told, lost, memory_order_relaxed);
+	}
+	process->threads_omitted += not_told(rest, rest_told);
+	atomic_store_explicit(&ring->given_up_rest_told, rest, memory_order_relaxed);
 }

@@ -8,9 +8,13 @@
 
 static bool lost_something(const struct xs_process *process)
 {
-	for (uint32_t i = 0; i < process->track_count; i++)
-		if (atomic_load_explicit(&process->tracks[i]->ring->lost, memory_order_relaxed))
+	for (uint32_t i = 0; i < process->track_count; i++) {
+		const struct xs_ring *ring = process->tracks[i]->ring;
+
+		if (atomic_load_explicit(&ring->lost, memory_order_relaxed) ||
+		    atomic_load_explicit(&ring->overwritten, memory_order_relaxed))
 			return true;
+	}
 	return false;
 }
 

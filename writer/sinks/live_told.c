@@ -12,6 +12,7 @@
 #include "names.h"
 #include "sinks.h"
 #include "text.h"
+#include "threads.h"
 #include "title.h"
 #include "track.h"
 
@@ -180,6 +181,7 @@ static void put_rings(const struct xs_process *process, struct xs_live_process *
 					: (uint32_t)(held * 1000 / track->ring_size);
 
 		to->lost += lost > track->lost_base ? lost - track->lost_base : 0;
+		to->lost += xs_ring_given_up(ring);
 		to->threads += atomic_load_explicit(&ring->state, memory_order_relaxed) ==
 			       XS_RING_LIVE;
 		if (fill > to->fill)
