@@ -608,15 +608,23 @@ def test_a_text_that_is_too_large(tmp_path, words):
     assert done.returncode and "huge: more than 64 MiB" in done.stderr and done.stderr.count("\n") == 1, done.stderr
 
 
-def test_a_file_of_options_that_is_no_such_file(tmp_path):
-    """It is refused before it is read, and what stands in one is not repeated as a whole."""
-    (tmp_path / "in.csv").write_text("x")
-    for size, says in ((1 << 40, "options: more than 64 KiB"), (50_000, "is no option of this command")):
-        with open(tmp_path / "options", "wb") as file:
-            file.truncate(size)
-        words = python("analyzeperfmetrics.py", "-l", "in.csv", "-f", "options")
-        done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=30)
-        assert done.returncode == 1 and says in done.stderr and done.stderr.count("\n") == 1 and len(done.stderr) < 1000, done.stderr[:999]
+@pytest.mark.parametrize("text", [b"\0" * 30_000, b"x" * 30_000, b"-l " * 20_000, b"-l " * 30_000, None], ids=range(5))
+def test_options_of_a_file_that_are_none(tmp_path, text):
+    """A file of options is bounded, and what is wrong with it is one short line."""
+    with open(tmp_path / "config", "wb") as file:
+        file.write(text) if text else file.truncate(1 << 40)
+    words = python("analyzeperfmetrics.py", "-l", "-f", "config", "none.csv")
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=30)
+    assert done.returncode == 1 and done.stderr.count("\n") == 1 and len(done.stderr) < 400, done.stderr[:1000]
+    assert ("config: more than 64 KiB" in done.stderr) == (not text or len(text) > 1 << 16), done.stderr
+
+
+def test_a_file_of_nuls_is_no_tarball(tmp_path):
+    with open(tmp_path / "nuls.json", "wb") as file:
+        file.truncate(1 << 40)
+    words = python("summary.py", "--input", "nuls.json")
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=30)
+    assert done.returncode == 1 and done.stderr.endswith("nuls.json: no report and no trace in it\n"), done.stderr
 
 
 def test_impossible_times_are_told(tmp_path):

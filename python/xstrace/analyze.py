@@ -17,7 +17,8 @@ from .stalls import Dump, report
 COMMAND = "analyzeperfmetrics.py"
 TIMES = ("GpuTime[ns]", "gpu__time_duration.sum[ns]")
 INSTRUCTIONS = 100  # on a chart
-MOST_OPTIONS = 64 << 10  # bytes of a file of options: shlex takes a time that grows as the square
+MOST_OPTIONS = 64 << 10  # bytes of a file of options, for which shlex takes a time that grows as the square …
+MOST_WORDS = 1000  # … and so does argparse for its words
 PER_SAMPLE = "Time(in sampling intervals)"
 
 
@@ -37,6 +38,8 @@ class _FromFile(argparse.Action):
         try:
             with opened(value, most=MOST_OPTIONS, encoding="utf-8") as file:
                 words = shlex.split(file.read())
+            if len(words) > MOST_WORDS:
+                raise Misuse(f"{value}: more than {MOST_WORDS} words")
         except (OSError, ValueError) as error:
             raise Misuse(f"{value}: {getattr(error, 'strerror', None) or error}") from None
         if any(word.split("=")[0] in ("-f", "--config") for word in words):

@@ -89,7 +89,7 @@ def readings_of(place, warn, scheduler=None, memory_limit=1 << 30):
 
 def _read_all(place, warn, scheduler, memory_limit):
     """(file, what is read of it, error), one of the last two None."""
-    if scheduler is None and os.path.isfile(place) and tarfile.is_tarfile(place):
+    if scheduler is None and os.path.isfile(place) and _is_tarball(place):
         for name, path in _members(place, warn):
             yield name, *many.bounded(path, memory_limit, _readings, ())[1:]
         return
@@ -103,6 +103,13 @@ def _read_all(place, warn, scheduler, memory_limit):
             pool.each(many.bounded, [(path, each, _readings, ()) for path in paths]), len(paths), " files"
         ):
             yield result or (path, None, error)
+
+
+def _is_tarball(path):
+    """NULs alone would be an empty one; and padding to xz, which reads all of it to see what follows."""
+    with open(path, "rb") as file:
+        first = file.read(1)
+    return first != b"\0" and tarfile.is_tarfile(path)
 
 
 def _members(place, warn):
