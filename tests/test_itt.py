@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from conftest import APPS, Trace, compile_c, wait_until
+from conftest import APPS, ROOT, Trace, compile_c, wait_until
 
 ITT = "--chrome-itt-logging"
 
@@ -336,3 +336,33 @@ def test_a_quiet_program_is_on_disk(xstrace):
     os.kill(run.child("itt_tasks"), signal.SIGTERM)
     run.finish()
     assert run.trace.count("tasks") == 10
+
+
+LONG_NAMES = r"""
+#include <ittnotify.h>
+#include <string.h>
+
+int main(void)
+{
+	static char type[3001], name[3001];
+	int lock;
+
+	memset(type, 't', 3000);
+	memset(name, 'n', 3000);
+	__itt_thread_set_name(name);
+	__itt_sync_create(&lock, type, name, 0);
+	__itt_sync_prepare(&lock);
+	__itt_sync_acquired(&lock);
+	return 0;
+}
+"""
+
+
+def test_names_of_threads_and_objects_are_as_long_as_the_document_says(xstrace):
+    said = " ".join((ROOT / "docs/ITT.md").read_text().split())
+    thread = re.search(r"but (\d+) of a thread's", said)
+    of = re.search(r"Of a sync object (\d+) bytes of its type and (\d+) of its name are used", said)
+    run = xstrace("--chrome-itt-logging", compile_c(xstrace.home / "long_names", LONG_NAMES))
+    assert [s.name for s in run.trace.slices] == [f"wait {'t' * int(of[1])} {'n' * int(of[2])}"]
+    names = re.findall(r'"thread_name".*?"name":"(n*)"', run.trace.path.read_text())
+    assert names == ["n" * int(thread[1])]
