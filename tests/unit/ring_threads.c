@@ -217,7 +217,7 @@ static void go(enum xs_on_full how, unsigned rings, uint64_t size, uint64_t coun
 
 		(void)pthread_join(side->thread, NULL);
 		(void)consume(side);
-		lost = atomic_load(&side->ring->lost);
+		lost = atomic_load(&side->ring->lost) + atomic_load(&side->ring->overwritten);
 		CHECK(side->seen + lost == side->count,
 		      "%" PRIu64 " came, %" PRIu64 " are lost, of %" PRIu64, side->seen, lost,
 		      side->count);
