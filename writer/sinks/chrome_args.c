@@ -40,10 +40,8 @@ char *xs_chrome_put_double(char *o, double value, bool single)
 					      : "\"-Infinity\"");
 	if (value == 0 && signbit(value))
 		return xs_put(o, "-0.0"); /* -0 is an integer, and has no sign, for many readers */
-	if (value == trunc(value) && fabs(value) < 1e15) {
-		(void)snprintf(text, sizeof(text), "%.0f", value);
-		return xs_put(o, text);
-	}
+	if (value > -1e15 && value < 1e15 && value == (double)(int64_t)value)
+		return xs_json_signed(o, (int64_t)value);
 	for (int digits = single ? 6 : 15; digits <= (single ? 9 : 17); digits++) {
 		(void)snprintf(text, sizeof(text), "%.*g", digits, value);
 		if (single ? strtof(text, NULL) == (float)value : strtod(text, NULL) == value)
