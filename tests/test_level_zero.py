@@ -464,7 +464,7 @@ def test_a_handler_that_jumps_out_of_appends(xstrace, option):
     """The driver allocates memory for our events, and must not be left within that."""
     env = {"ZE_ENABLE_ALT_DRIVERS": str(DRIVER), "SOFTGPU_SYNC": "1"}
     for _ in range(3):
-        run = xstrace(option, "ze_jumps", [1500], env=env)
+        run = xstrace(option, "ze_jumps", [500], env=env)
         assert (run.status, run.out) == (0, "jumped\n"), run.err
 
 
