@@ -523,10 +523,17 @@ def test_threads(scenario):
     assert s.one("threads::named").track == (s.pid, s.number("named"))
     assert sorted(task.name for task in s.trace.tasks) == [
         "threads::behind",
+        "threads::long-named",
         "threads::named",
         "threads::not yet ignored",
     ]
     assert not s.instants()
+    # the list of threads has what 64 bytes hold of a name, and no half letter
+    long_name = s.threads[s.pid, s.number("long_named")]
+    listed = {thread["tid"]: thread["name"] for thread in s.trace.other["threads"]}
+    assert listed[s.number("named")] == "a named thread"
+    assert listed[s.number("long_named")] == long_name.encode()[:63].decode()
+    assert long_name.endswith("é: é and more behind it")
 
 
 def test_waits(scenario):

@@ -64,6 +64,19 @@ static void *named_thread(void *unused)
 	return NULL;
 }
 
+/* byte 64 is the second one of a letter */
+#define LONG_NAME \
+	"64 bytes of a thread's name are listed: end inside of a letter é: é and more behind it"
+
+static void *long_named_thread(void *unused)
+{
+	(void)unused;
+	fact("long_named", "%d", (int)gettid());
+	__itt_thread_set_name(LONG_NAME);
+	finished_task(threaded, name("long-named"));
+	return NULL;
+}
+
 static void *ignored_thread(void *unused)
 {
 	(void)unused;
@@ -79,6 +92,7 @@ static void threads(void)
 {
 	threaded = __itt_domain_create("threads");
 	elsewhere(named_thread, NULL);
+	elsewhere(long_named_thread, NULL);
 	elsewhere(ignored_thread, NULL);
 	finished_task(threaded, name("behind"));
 }

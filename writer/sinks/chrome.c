@@ -344,6 +344,15 @@ static char *put_omitted(char *o, const struct xs_process *process)
 	return some ? xs_put(o, "}") : o;
 }
 
+/* The text, or its first `most` bytes, cut between two characters. */
+static char *put_start_of(char *o, const char *text, size_t length, size_t most)
+{
+	if (length > most)
+		for (length = most; length && ((unsigned char)text[length] & 0xc0) == 0x80;)
+			length--;
+	return xs_json_escape(o, text, length);
+}
+
 /* What backends have told of the process. */
 static char *put_told(char *o, const struct xs_process *process)
 {
@@ -358,8 +367,7 @@ static char *put_told(char *o, const struct xs_process *process)
 			continue;
 		}
 		text = xs_text_of(process->run, about->text, &length);
-		o = xs_json_escape(xs_put(o, "\""), text, length < 400 ? length : 400);
-		o = xs_put(o, "\"");
+		o = xs_put(put_start_of(xs_put(o, "\""), text, length, 400), "\"");
 	}
 	return o;
 }
@@ -371,8 +379,8 @@ static char *put_thread(char *o, struct xs_run *run, const struct xs_thread_stat
 	const char *name = xs_text_of(run, thread->name, &length);
 
 	o = xs_put_count(o, first ? "\n{\"tid\":" : ",\n{\"tid\":", thread->tid);
-	o = xs_json_escape(xs_put(o, ",\"name\":\""), thread->name ? name : "",
-			   thread->name && length < 32 ? length : 0);
+	o = put_start_of(xs_put(o, ",\"name\":\""), thread->name ? name : "",
+			 thread->name ? length : 0, 64);
 	o = xs_put_count(o, "\",\"records\":", thread->records);
 	o = xs_put_count(o, ",\"lost\":", thread->lost);
 	if (thread->call) {
@@ -380,9 +388,7 @@ static char *put_thread(char *o, struct xs_run *run, const struct xs_thread_stat
 				  xs_function_id((uint8_t)(thread->call >> 24),
 						 (thread->call & 0xffffff) - 1),
 				  &length);
-		o = xs_put(xs_json_escape(xs_put(o, ",\"in_call\":\""), name,
-					  length < 64 ? length : 64),
-			   "\"");
+		o = xs_put(put_start_of(xs_put(o, ",\"in_call\":\""), name, length, 64), "\"");
 	}
 	return xs_put(o, "}");
 }
