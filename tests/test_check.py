@@ -356,6 +356,15 @@ def test_our_header(make):
     assert problems(make, text) == ["displayTimeUnit is not ns"]
 
 
+@pytest.mark.parametrize("base", ['"1785110400000000000"', "1.5", "[]"])
+def test_a_base_that_is_no_integer(make, base):
+    """In anybody's trace: null and nothing mean the same, all else would be passed over."""
+    text = '{"baseTimeNanoseconds":%s,"traceEvents":[{"ph":"X","pid":1,"tid":1,"ts":1,"dur":1,"name":"a"}]}'
+    assert problems(make, text % "null") == []
+    (problem,) = problems(make, text % base)
+    assert problem.startswith("baseTimeNanoseconds is no integer")
+
+
 def test_lost_records_are_a_note(make):
     path = make(normal_events(1), other={**OTHER, "lost": 12})
     report = check.inspect_trace(path, strict=True)

@@ -288,6 +288,17 @@ def test_an_object_or_a_list_in_the_place_of_a_text(tmp_path, member, value):
             assert value in [e["args"].get("name") for e in merged_events if e["name"] == "thread_name"] or "ud800" in value
 
 
+@pytest.mark.parametrize("base", ['"1785110400000000000"', "1.5", "-1", "9" * 19, "[]"])
+@pytest.mark.parametrize("behind", [False, True])
+def test_a_base_that_is_no_time_is_said(tmp_path, base, behind):
+    """Its events come in, but not where they belong: nobody knows where that is."""
+    make(tmp_path / "x.json", "a")
+    pieces = [f'"baseTimeNanoseconds":{base}', '"traceEvents":[\n%s\n]' % (SLICE % (1, "b"))]
+    (tmp_path / "odd.json").write_text("{%s}" % ",".join(pieces[::-1] if behind else pieces))
+    result = merge("-o", "all.json", "x.json", "odd.json", cwd=tmp_path, status=1)
+    assert told(result, "odd.json: its baseTimeNanoseconds is no time") and names(tmp_path / "all.json") == ["a", "b"]
+
+
 def test_what_a_directory_holds_is_merged_or_said(tmp_path):
     (tmp_path / "d").mkdir()
     make(tmp_path / "d/x.json", "a")

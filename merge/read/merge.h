@@ -57,6 +57,7 @@ struct xm_input {
 	int64_t rank, world_size, pid, ppid, base, status, lost, clock_error, untimed,
 		open_commands, open_requests;
 	bool recovered;	   /* by --recover */
+	bool has_odd_base; /* it says when its times begin, but so that nobody can use it */
 	int64_t late_base; /* said behind events: not known when they were read; 0: none */
 	int64_t lost_read; /* `lost`, where the reader is; that one is as of the events that were
 			      taken */

@@ -146,7 +146,7 @@ bool xm_is_complete(const struct xm_input *input)
 	const struct xm_reader *r = &input->reader;
 
 	return input->usable && !input->changed && !xm_is_empty(input) && !r->left_out &&
-	       !input->unfit && !r->error && !r->source.error;
+	       !input->unfit && !input->has_odd_base && !r->error && !r->source.error;
 }
 
 /* What was wrong with the file; all of it is known now. */
@@ -172,6 +172,10 @@ static void say_damage(const struct xm_input *input)
 		       input->path);
 	else if (r->cut && !r->source.error)
 		xm_say("xstrace-merge: %s: was cut; all before that is merged", input->path);
+	if (input->has_odd_base)
+		xm_say("xstrace-merge: %s: its baseTimeNanoseconds is no time; its events are "
+		       "merged as if none were given",
+		       input->path);
 	if (input->unfit)
 		xm_say("xstrace-merge: %s: %llu events without a usable ph, pid or time, or of "
 		       "more than %u "
