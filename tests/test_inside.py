@@ -106,6 +106,8 @@ ALLOWED |= {"__register_atfork"}
 ALLOWED |= {"PySys_AddAuditHook", "PyGILState_GetThisThreadState", "Py_IsInitialized"}
 # at the normal end of a program that uses CUDA, whose driver has made threads before (gpu/cuda/end.c)
 ALLOWED |= {"pthread_create", "pthread_detach"}
+# changes a word of the thread (gpu/base/blocked.c)
+ALLOWED |= {"pthread_setcancelstate"}
 
 
 @plain_only

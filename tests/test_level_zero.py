@@ -468,6 +468,16 @@ def test_a_handler_that_jumps_out_of_appends(xstrace, option):
         assert (run.status, run.out) == (0, "jumped\n"), run.err
 
 
+@pytest.mark.parametrize("option", ["-d", KERNELS])
+def test_a_cancelled_thread_appends(xstrace, option):
+    """What the driver does for our events may be a cancellation point, where the program's own call is none."""
+    env = {"ZE_ENABLE_ALT_DRIVERS": str(DRIVER), "SOFTGPU_SYNC": "1", "SOFTGPU_CANCELS": "1"}
+    said = "cancelled, 100 fills, SIGUSR1 open\n"
+    assert xstrace.bare("ze_cancelled", [100], env=env).out == said
+    run = xstrace(option, "ze_cancelled", [100], env=env)
+    assert (run.status, run.out) == (0, said), run.err
+
+
 def test_beside_mpi_logging(xstrace, tmp_path):
     """libxstrace-mpi.so, which comes first, has a dlopen() too: the loader's way to our layer goes on through it."""
     run = xstrace("--chrome-kernel-logging --chrome-mpi-logging", "ze_matrix", ["--kernels", 3], env=SoftGPU(tmp_path, SYNC=1).env)

@@ -1,5 +1,6 @@
 #include "blocked.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <stddef.h>
 
@@ -12,25 +13,31 @@
  */
 #define SETXID 33
 
-uint64_t xs_block_signals(void)
+struct xs_blocked xs_block(void)
 {
 	static const int faults[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS };
-	uint64_t blocked = ~(1ull << (SETXID - 1)), before = 0;
+	uint64_t blocked = ~(1ull << (SETXID - 1));
+	struct xs_blocked before = { 0 };
 
 	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
 		blocked &= ~(1ull << (faults[i] - 1));
+	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before.cancel_state);
 	/* the process does not seal itself between the two: the second call would not be made */
-	if (xs_sys_begin() &&
-	    !xs_sys_always(SYS_rt_sigprocmask, SIG_BLOCK, &blocked, &before, sizeof(blocked)))
+	if (xs_sys_begin() && !xs_sys_always(SYS_rt_sigprocmask, SIG_BLOCK, &blocked,
+					     &before.signals, sizeof(blocked)))
 		return before;
 	xs_sys_end();
-	return NOT_BLOCKED;
+	before.signals = NOT_BLOCKED;
+	return before;
 }
 
-void xs_unblock_signals(uint64_t before)
+void xs_unblock(struct xs_blocked before)
 {
-	if (before == NOT_BLOCKED)
-		return;
-	(void)xs_sys_always(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof(before));
-	xs_sys_end();
+	if (before.signals != NOT_BLOCKED) {
+		(void)xs_sys_always(SYS_rt_sigprocmask, SIG_SETMASK, &before.signals, NULL,
+				    sizeof(before.signals));
+		xs_sys_end();
+	}
+	/* last: the thread may end here, if it can be cancelled anywhere */
+	(void)pthread_setcancelstate(before.cancel_state, NULL);
 }

@@ -1,15 +1,21 @@
 /*
  * While we call a runtime that may allocate memory or make threads, where it would not in the
  * program's own call: no signal of the program's arrives, whose handler might leave by a jump, and
- * none for threads that are made meanwhile.
+ * none for threads that are made meanwhile. Nor does the thread end there because somebody has
+ * cancelled it: the runtime may open files, the program's own call would not.
  */
 #ifndef XS_BLOCKED_H
 #define XS_BLOCKED_H
 
 #include <stdint.h>
 
-/* All but faults, and what glibc must hear. What xs_unblock_signals() is given. */
-uint64_t xs_block_signals(void);
-void xs_unblock_signals(uint64_t before);
+struct xs_blocked {
+	uint64_t signals; /* as they were */
+	int cancel_state; /* likewise */
+};
+
+/* All signals but faults, and what glibc must hear; and cancellation. For xs_unblock(). */
+struct xs_blocked xs_block(void);
+void xs_unblock(struct xs_blocked before);
 
 #endif

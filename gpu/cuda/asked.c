@@ -57,14 +57,14 @@ static _Atomic bool awaited;
 void xs_cuda_resumed(void)
 {
 	int error = errno;
-	uint64_t signals;
+	struct xs_blocked blocked;
 
 	if (!atomic_load_explicit(&awaited, memory_order_relaxed) || xs_paused_itself() ||
 	    !xs_cuda_own_process() || xs_in_handler() || !atomic_exchange(&awaited, false))
 		return;
-	signals = xs_block_signals();
+	blocked = xs_block();
 	(void)enable(1);
-	xs_unblock_signals(signals);
+	xs_unblock(blocked);
 	errno = error;
 }
 

@@ -116,7 +116,7 @@ static void begin(const struct xs_options *options)
 {
 	static _Atomic uint32_t begun;
 	struct xs_activity_file *file;
-	uint64_t signals;
+	struct xs_blocked blocked;
 
 	if (!options || (!xs_want_calls(options) && !xs_want_device(options)) ||
 	    atomic_exchange(&begun, 1))
@@ -128,9 +128,9 @@ static void begin(const struct xs_options *options)
 		return;
 	}
 	xs_cuda_texts(file);
-	signals = xs_block_signals();
+	blocked = xs_block();
 	start(file, options);
-	xs_unblock_signals(signals);
+	xs_unblock(blocked);
 	/* all of the above; pairs with the acquire in the drain process */
 	atomic_store_explicit(&file->magic, XS_MAGIC, memory_order_release);
 	xs_tell_activity();

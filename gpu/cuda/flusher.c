@@ -109,7 +109,7 @@ static void *flush(void *none)
  */
 static bool start(void)
 {
-	uint64_t signals = xs_block_signals();
+	struct xs_blocked blocked = xs_block();
 	bool made = atomic_exchange(&working, true);
 	pthread_t thread;
 
@@ -121,7 +121,7 @@ static bool start(void)
 		else
 			atomic_store(&working, false);
 	}
-	xs_unblock_signals(signals);
+	xs_unblock(blocked);
 	return made;
 }
 

@@ -105,7 +105,7 @@ static void forget_unmeasured(void)
 
 static void start(struct context *context)
 {
-	uint64_t signals = xs_block_signals(); /* libcupti may make threads */
+	struct xs_blocked blocked = xs_block(); /* libcupti may make threads */
 
 	if (atomic_load(&context->stage) == UNUSED)
 		atomic_store(&context->stage,
@@ -120,7 +120,7 @@ static void start(struct context *context)
 		}
 		context->worked |= going.started;
 	}
-	xs_unblock_signals(signals);
+	xs_unblock(blocked);
 	if (atomic_load(&context->stage) == NEVER)
 		forget_unmeasured(); /* which has been told as a whole */
 }

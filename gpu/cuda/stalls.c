@@ -297,14 +297,14 @@ void xs_cuda_stalls_launch(CUcontext context)
 	bool wanted = !xs_paused();
 	struct sampler *sampler = context && xs_cuda_own_process() ? sampler_of(context, wanted)
 								   : NULL;
-	uint64_t signals;
+	struct xs_blocked blocked;
 
 	if (!sampler || atomic_load(&sampler->stage) == NEVER ||
 	    (atomic_load(&sampler->runs) == wanted &&
 	     xs_moment() - atomic_load(&sampler->moment) < LOOK_MS) ||
 	    xs_is_sealed() || xs_in_handler() || !take(sampler, wanted))
 		return;
-	signals = xs_block_signals(); /* libcupti makes threads that fetch samples */
+	blocked = xs_block(); /* libcupti makes threads that fetch samples */
 	if (wanted && atomic_load(&sampler->stage) == UNUSED)
 		begin(sampler);
 	if (atomic_load(&sampler->stage) == READY) {
@@ -314,7 +314,7 @@ void xs_cuda_stalls_launch(CUcontext context)
 		    !call(wanted ? pc.PCSamplingStart : pc.PCSamplingStop, context))
 			atomic_store(&sampler->runs, wanted);
 	}
-	xs_unblock_signals(signals);
+	xs_unblock(blocked);
 	xs_unclaim(&sampler->claim);
 }
 

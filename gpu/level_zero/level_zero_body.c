@@ -76,7 +76,7 @@ struct xs_ze_slot *xs_ze_slot_get(struct xs_ze_body *body)
 {
 	bool resets = body->resets, made;
 	struct xs_ze_slot *slot;
-	uint64_t signals;
+	struct xs_blocked blocked;
 
 	for (;;) {
 		xs_lock_robust(&xs_ze_execute_lock);
@@ -97,11 +97,11 @@ struct xs_ze_slot *xs_ze_slot_get(struct xs_ze_body *body)
 		return NULL;
 	slot->resets = resets;
 	slot->changes = body->changes;
-	signals = xs_block_signals();
+	blocked = xs_block();
 	made = slot_make(body, slot);
 	if (!made)
 		slot_destroy(body, slot);
-	xs_unblock_signals(signals);
+	xs_unblock(blocked);
 	return made ? slot : NULL;
 }
 

@@ -125,10 +125,10 @@ static bool make_nodes(struct xs_ze_context *context)
 
 static bool more_nodes(struct xs_ze_context *context)
 {
-	uint64_t signals = xs_block_signals();
+	struct xs_blocked blocked = xs_block();
 	bool made = make_nodes(context);
 
-	xs_unblock_signals(signals);
+	xs_unblock(blocked);
 	return made;
 }
 

@@ -271,12 +271,12 @@ static void save_times(struct xs_ze_list *list, ze_command_list_handle_t handle,
 	if (!memory && xs_is_sealed()) /* the driver may need system calls for it */
 		return;
 	if (!memory) {
-		uint64_t signals = xs_block_signals();
+		struct xs_blocked blocked = xs_block();
 
 		(void)xs_ze.zeMem.pfnAllocHost(list->context->handle, &desc, sizeof(*node->saved),
 					       64, &memory);
 		node->memory = memory;
-		xs_unblock_signals(signals);
+		xs_unblock(blocked);
 	}
 	if (!memory)
 		return;

@@ -26,6 +26,7 @@ static void start(void)
 	sg_config.drop = soft_number("SOFTGPU_REPORTS_DROP", 0, 0, UINT64_MAX);
 	sg_config.room = soft_number("SOFTGPU_REPORTS_ROOM", 0, 0, UINT64_MAX);
 	sg_config.bears = soft_number("SOFTGPU_BEARS", 0, 0, 1);
+	sg_config.cancels = soft_number("SOFTGPU_CANCELS", 0, 0, 1);
 	sg_config.strict = soft_number("SOFTGPU_STRICT", 0, 0, 1);
 	if (clock_name && *clock_name && strcmp(clock_name, "real") &&
 	    strcmp(clock_name, "virtual"))

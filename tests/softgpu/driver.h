@@ -28,7 +28,7 @@ struct sg_config {
 	 * valid bits of their times */
 	uint64_t late, drop, room;
 	uint32_t metric_bits, open_us;
-	bool sync, virtual_clock, durations, bears, strict;
+	bool sync, virtual_clock, durations, bears, cancels, strict;
 };
 extern struct sg_config sg_config;
 void sg_start(void); /* the first call of any function that comes before the others */

@@ -120,6 +120,8 @@ ze_result_t sg_zeEventPoolCreate(ze_context_handle_t context, const ze_event_poo
 	ze_result_t result;
 
 	SG_ENTER_WITH(context, desc && ret && (!count || devices));
+	if (sg_config.cancels)
+		pthread_testcancel();
 	if (!desc->count)
 		return ZE_RESULT_ERROR_INVALID_SIZE;
 	if (desc->flags > 15 || (desc->flags & ZE_EVENT_POOL_FLAG_KERNEL_TIMESTAMP &&

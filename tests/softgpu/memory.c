@@ -135,6 +135,8 @@ static ze_result_t allocate(ze_memory_type_t type, struct sg_device *device, siz
 {
 	struct sg_allocation allocation = { .type = type, .device = device, .size = size };
 
+	if (sg_config.cancels)
+		pthread_testcancel();
 	if (!size)
 		return ZE_RESULT_ERROR_UNSUPPORTED_SIZE;
 	if (alignment & (alignment - 1))
