@@ -475,8 +475,25 @@ def allow(seconds):
     signal.alarm(seconds)
 
 
+def pytest_collection_modifyitems(config, items):
+    """With XSTRACE_TEST_SHORT=1 what is marked as long stays out, all but the first `keep` of a test's cases."""
+    if os.environ.get("XSTRACE_TEST_SHORT") != "1":
+        return
+    met, out = collections.Counter(), set()
+    for item in items:
+        mark = item.get_closest_marker("long")
+        if mark:
+            test = item.nodeid.split("[")[0]
+            met[test] += 1
+            if met[test] > mark.kwargs.get("keep", 0):
+                out.add(item)
+    config.hook.pytest_deselected(items=list(out))
+    items[:] = [item for item in items if item not in out]
+
+
 def pytest_configure(config):
     """What tests mount is nobody else's, and what others do in /dev/shm is nothing to us."""
+    config.addinivalue_line("markers", "long(keep=0): not for everyday; its first `keep` cases are")
     signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup's children would not end by it
     if not is_root or ctypes.CDLL(None).unshare(CLONE_NEWNS) != 0:
         return

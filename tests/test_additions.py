@@ -103,6 +103,7 @@ def build_drain(copy):
     return copy / "build/writer/xstrace-drain"
 
 
+@pytest.mark.long
 def test_a_sink_is_a_file_a_row_and_its_name_in_the_list_of_sources(xstrace, copy):
     (copy / "writer/sinks/toy.c").write_text(SINK)
     edit(copy / "writer/sinks/sinks.h", "SINK(XS_SINK_STACKS, stacks)", "SINK(XS_SINK_STACKS, stacks) SINK(XS_SINK_TOY, toy)")
@@ -166,6 +167,7 @@ def build_with_toy(copy, api):
     return copy / "build"
 
 
+@pytest.mark.long
 def test_a_backend_is_five_files_and_four_edited_ones(copy, tmp_path):
     signal.alarm(400)  # most of the tree is built
     api = install_toy_api(tmp_path / "api")

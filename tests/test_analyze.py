@@ -174,6 +174,7 @@ def test_values_of_charts(samples, tmp_path):
     assert not re.search(r'<(script|link|img)[^>]*(src|href)="', text)  # nothing from elsewhere
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("which,pages", [(["-k", GEMM], 1), (["-k", GEMM, "-i", 2], 1), (["-i", 0], 3), ([], 2), (["-d", 0, "-i", 2], 1)])
 def test_pages(samples, tmp_path, which, pages):
     analyze(*which, "-m", "XVE_STALL[%]", "-y", "Y", "-o", tmp_path / "out.pdf", samples)

@@ -196,6 +196,7 @@ def test_formats(target, tmp_path, options, pattern):
     assert check_trace(only(tmp_path, pattern), strict=True) == []
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("form", ["json", "csv"])
 def test_report_as_table(target, tmp_path, form):
     app = target(APPS / "attached", "busy")
@@ -211,6 +212,7 @@ def test_report_as_table(target, tmp_path, form):
         assert '"hot"' in text
 
 
+@pytest.mark.long
 def test_tools_read_it(target, tmp_path):
     app = target(APPS / "attached", "busy")
     assert attach(app.pid, "--duration", "500ms", cwd=tmp_path).returncode == 0
@@ -282,6 +284,7 @@ def work_of(app, seconds):
     return int(re.search(r"done: (\d+)", app.finish())[1]) / (int(fields[11]) + int(fields[12]))
 
 
+@pytest.mark.long
 def test_program_is_as_fast_as_before(target, tmp_path):
     """Work for CPU time, with and without, in turn; pytest -s prints the shares."""
     shares = []
@@ -356,6 +359,7 @@ int main(void)
 """
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("prefix, duration", [((), "300ms"), (without(PERF_EVENT_OPEN), "1500ms")], ids=["perf", "held"])
 def test_program_with_a_filter_of_its_own(target, tmp_path, prefix, duration):
     app = target(compile_c(tmp_path / "strict", STRICT))

@@ -33,6 +33,7 @@ def in_order(trace):
         assert starts == sorted(starts)
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("options", ["", "--backlog 0", "--backlog 256K", "--backlog 1M", "--compress zstd", "--on-full drop"])
 def test_nothing_is_lost(xstrace, options):
     run = xstrace(f"{SMALL} {options}", "itt_tasks", [12000, 4])
@@ -62,6 +63,7 @@ def start_stress(xstrace, options, least, threads=2):
     return run, app, path
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("options", ["", "--compress zstd"])
 def test_a_killed_program_has_all_that_it_did(xstrace, options):
     run, app, path = start_stress(xstrace, f"{SMALL} --backlog 2M {options}", MIB)
@@ -81,6 +83,7 @@ def test_a_full_backlog_grows_no_further(xstrace):
     check_truth(run.trace, path)
 
 
+@pytest.mark.long
 def test_a_full_backlog_costs_little(xstrace):
     """Many threads that all want more of it than there is wait about as long as without one."""
 
@@ -253,6 +256,7 @@ def waits(directory, options):
     return int(waited[1]) if waited else 0
 
 
+@pytest.mark.long
 def test_with_a_disk_the_program_waits_less(tmp_path):
     """48 MB of records, of which memory has a place for 1."""
     for _ in range(8):  # others may have the processors
@@ -262,6 +266,7 @@ def test_with_a_disk_the_program_waits_less(tmp_path):
     pytest.fail(f"{disk} waits, and {without} without a disk")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("options", ["--compress zstd", "--on-full drop", "--format perfetto", "--ring-size 64K --backlog-disk 1M"])
 def test_every_event_comes_back_from_disk(xstrace, options):
     for _ in range(5):
@@ -291,6 +296,7 @@ def test_nothing_on_disk_if_not_wanted(xstrace):
     check_truth(run.trace, path)
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("twice", [False, True])
 def test_a_killed_drain_process_leaves_its_spool(xstrace, twice):
     run, app, path = start_on_disk(xstrace)
@@ -336,6 +342,7 @@ def spoil(run, how):
         spool.chmod(0o644)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", ["cut", "scribbled", "gone", "another", "link", "fifo", "mode"])
 def test_a_spoilt_spool_is_told(xstrace, how):
     def rings():
@@ -359,6 +366,7 @@ def test_a_spoilt_spool_is_told(xstrace, how):
     assert any(rings() for _ in ATTEMPTS)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", ["cut", "scribbled"])
 def test_a_spool_that_is_spoilt_while_it_is_used(xstrace, how):
     run, app, _ = start_on_disk(xstrace, 4 * MIB)
@@ -413,6 +421,7 @@ def small_disk(home, size):
         subprocess.run(["umount", "-l", disk], check=True)
 
 
+@pytest.mark.long
 @root_only
 @pytest.mark.skipif(not shutil.which("mkfs.ext4"), reason="no mkfs.ext4")
 def test_a_full_disk_makes_the_thread_wait(xstrace):

@@ -235,6 +235,7 @@ def test_xstrace_of_xstrace(xstrace):
     wait_until(lambda: not [d for d in os.listdir("/dev/shm") if d.startswith("xstrace-")])
 
 
+@pytest.mark.long
 def test_many_at_once(xstrace):
     runs = [xstrace.start(ITT, "itt_tasks", [2000 + i, 2]) for i in range(12)]
     for run in runs:
@@ -361,6 +362,7 @@ int main(int argc, char **argv)
 """
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("again, at_once", [(0, 4), (1, 4), (4, 4), (4, 8), (4, 16)])
 def test_threads_that_trace_at_their_very_end(xstrace, again, at_once):
     """On the smallest stacks; destructors of thread data trace when ours has already run. Rings of the dead have one new owner each."""
@@ -450,6 +452,7 @@ int main(int argc, char **argv)
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", ["thread", "returns", "traces"])
 def test_a_child_never_writes_into_its_parents_ring(xstrace, how):
     """Another thread of the child is the first to trace; or the child was forked in a handler, within an event, which it then ends."""
@@ -695,6 +698,7 @@ void in_namespace(void)
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("what", ["collector", "plugin"])
 def test_second_namespace(xstrace, what):
     """A copy of the library there joined the run as what had come by an exec: nobody read the first one's rings any more."""
@@ -749,6 +753,7 @@ def test_first_event_opens_nothing(xstrace):
     run.check_expected()
 
 
+@pytest.mark.long
 def test_memory_of_app_and_drain_process(xstrace):
     """A ring and a little in the app; in the drain process the same for a lot as for a little."""
     peaks = []

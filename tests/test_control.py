@@ -618,6 +618,7 @@ def test_stop_of_reports(xstrace):
     assert end_loop(run).status == 0
 
 
+@pytest.mark.long
 def test_pause_of_a_busy_program(xstrace):
     """Whatever the threads were in the middle of."""
     run = xstrace.start(f"{ITT} --session busy", "itt_tasks", [800000, 2, "--depth", 8])
@@ -766,6 +767,7 @@ def kernels(run):
     return " ".join(sorted(found))
 
 
+@pytest.mark.long(keep=9)
 @pytest.mark.parametrize(
     "options, shown",
     [

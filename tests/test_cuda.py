@@ -163,6 +163,7 @@ def test_synchronisation_and_memory(xstrace, tmp_path):
 # ---- faults ----
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize(
     "fault",
     [{"LATE_MS": 20}, {"OUT_OF_ORDER": 3}, {"CUT_EVERY": 2}],
@@ -224,6 +225,7 @@ def test_complete_however_it_ends(xstrace, tmp_path, end, status):
         assert sum(shown(run.trace).values()) + run.trace.other.get("untimed_commands", 0) == sum(executed(cuda).values())
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize("options", [KERNELS, DEVICE])
 @pytest.mark.parametrize("version", [18, 130500])
 def test_killed_at_random_moments(xstrace, tmp_path, options, version):
@@ -309,6 +311,7 @@ def test_paused_within_a_wait(xstrace, tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.long
 def test_overwritten(xstrace, tmp_path):
     """Rings are read at the end, CUPTI's buffers are not: their times lie behind all that the rings have said."""
     cuda = SoftCUDA(tmp_path, SYNC=1)
@@ -317,6 +320,7 @@ def test_overwritten(xstrace, tmp_path):
     assert "impossible_times" not in run.trace.other and len(run.trace.device) == 100000
 
 
+@pytest.mark.long
 def test_a_session_that_is_paused(xstrace, tmp_path):
     """What is called meanwhile is not shown, and what was called before and after is."""
     name = f"cuda{os.getpid()}"
@@ -339,6 +343,7 @@ def test_a_session_that_is_paused(xstrace, tmp_path):
     assert 100 < len(trace.device) < len(cuda.kernels) - 100
 
 
+@pytest.mark.long
 def test_a_drain_process_that_is_killed(xstrace, tmp_path):
     """--recover: each kernel is shown once, those of buffers that were read before as well as later ones."""
     cuda = cuda_of(tmp_path)

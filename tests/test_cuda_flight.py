@@ -29,6 +29,7 @@ def written_since(cuda, before, more):
     wait_until(lambda: cuda.path.exists() and cuda.path.stat().st_size > before + more)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("version", [18, 130500])
 def test_again_and_again(xstrace, tmp_path, version):
     """Each dump has all kernels from some moment on, each once, and those before are in none."""
@@ -100,6 +101,7 @@ def dumped(run):
     return "".join(path.read_text() for path in run.cwd.glob("*.json"))
 
 
+@pytest.mark.long
 def test_memory_is_bounded(xstrace, tmp_path):
     """The newest are there, the header says since when."""
     cuda = SoftCUDA(tmp_path)

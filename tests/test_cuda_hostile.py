@@ -114,6 +114,7 @@ def test_little_stacks(xstrace, tmp_path, mode, options):
     assert kernels(run) == launched(run)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode, times", [("deferred", 100), ("async", 100)])
 def test_threads_that_are_cancelled(xstrace, tmp_path, mode, times):
     run = same(xstrace, sync(tmp_path), f"{KERNELS} --chrome-call-logging", mode, times)
@@ -121,6 +122,7 @@ def test_threads_that_are_cancelled(xstrace, tmp_path, mode, times):
     assert any(one.name == "cudaGetDevice" for one in run.trace.calls) == (mode == "async")
 
 
+@pytest.mark.long
 def test_buffers_for_a_thread_that_is_to_be_cancelled(xstrace, tmp_path):
     """CUPTI asks for buffers on its thread: nothing that we do there is a cancellation point."""
     run = same(xstrace, sync(tmp_path), "--chrome-device-logging", "pending", 3)
@@ -146,6 +148,7 @@ def test_libraries_closed_too_often(xstrace, tmp_path):
     assert kernels(run) == launched(run)
 
 
+@pytest.mark.long
 def test_pauses_in_quick_turns(xstrace, tmp_path):
     """What was made in a pause is not in the trace."""
     run = same(xstrace, sync(tmp_path), f"{KERNELS} --start-paused", "toggle", 80000)
@@ -154,6 +157,7 @@ def test_pauses_in_quick_turns(xstrace, tmp_path):
     assert 0 < kernels(run) < 80000 and 0 < calls < 80000
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("version", [18, 130500])
 @pytest.mark.parametrize("options", [KERNELS, "--chrome-device-logging"])
 @pytest.mark.parametrize("sync", ["0", "1"])
@@ -172,6 +176,7 @@ def test_little_address_space(xstrace, tmp_path, mebibytes):
     assert there or any("memory" in line for line in run.said) or missing(run) >= launched(run)
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("size", ["33m", "37m", "48m"])
 @root_only
 def test_little_shared_memory(xstrace, tmp_path, size):
@@ -183,6 +188,7 @@ def test_little_shared_memory(xstrace, tmp_path, size):
         assert kernels(run) + missing(run) >= launched(run)
 
 
+@pytest.mark.long
 @root_only
 def test_shared_memory_that_is_full_later(xstrace, tmp_path):
     """Something else takes what is left while the program runs."""
@@ -230,6 +236,7 @@ def test_a_program_that_forbids_itself_the_clock(xstrace, tmp_path):
 NVTX = f"{KERNELS} --chrome-call-logging --chrome-itt-logging"
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("mode", ["interrupt", "jump"])
 def test_handlers_that_trace(xstrace, tmp_path, mode):
     """Threads of CUPTI's own get no signal of the program's: a jump would end on another thread's stack."""
@@ -268,6 +275,7 @@ def loop(place, options=("--chrome-device-logging",)):
     return place.start([XSTRACE, *options, "--on-full", "drop", APPS / "cuda_loop", "60000"])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", MODES)
 def test_scribbled_buffers(place, mode):
     """A process of the same user writes into CUPTI's buffers and into what tells of them."""
@@ -278,6 +286,7 @@ def test_scribbled_buffers(place, mode):
     assert "expected: 60000 kernels" in place.stdout.read_text()
 
 
+@pytest.mark.long
 def test_forged_names(place):
     """A name's pointer changes while it is looked at: no text is read where none is."""
     run = loop(place)

@@ -104,6 +104,7 @@ def test_values(xstrace, tmp_path, version, sync):
     assert check(run, cuda) == len(cuda.kernels) == 60 and unmeasured(run) == 0
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("devices", [1, 2])
 @pytest.mark.parametrize("threads", [1, 4])
 def test_batches_threads_and_devices(xstrace, tmp_path, threads, devices):
@@ -269,6 +270,7 @@ def profiler_functions():
     return ["cupti" + name for name in re.findall(r"^\s*F\((\w+), xs_prof", text, re.M)]
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("function", profiler_functions())
 def test_functions_that_fail(xstrace, tmp_path, function):
     """Once, or always: the program is as it is, and each kernel has a row or is counted, unless one line says that none has."""
@@ -388,6 +390,7 @@ def test_sampling_functions_that_fail(xstrace, tmp_path):
 HOSTILE = "launch:300 exec:50 sigterm:50 threads sigstack deferred:30 async:30 pending:2 fork dlclose subscriber external:5 toggle turns:300 reset limit:64"
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize("option", ["-q", "--stall-sampling"])
 @pytest.mark.parametrize("mode", HOSTILE.split())
 def test_hostile_programs(xstrace, tmp_path, mode, option):

@@ -302,6 +302,7 @@ def functions():
     return ["cupti" + name for name in re.findall(r"^\s*F\((\w+), xs_p", text, re.M)]
 
 
+@pytest.mark.long(keep=3)
 @pytest.mark.parametrize("function", functions())
 def test_functions_that_fail(xstrace, cuda, tmp_path, function):
     """At once, later, and for want of the right: the program is as it is, and at most one line says what is missing."""

@@ -28,6 +28,7 @@ def missing(trace):
     return [other.get(key, 0) for key in ("lost", "corrupt_rings", "impossible_times", "open_commands", "untimed_commands")]
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("mode", MODES)
 def test_scribbler(place, tmp_path, mode):  # noqa: F811
     """Lengths, states, records, names and pointers, at random, all the time: what is not shown is told."""
@@ -78,6 +79,7 @@ def test_files_that_are_others(place, tmp_path, how):  # noqa: F811
     place.wait(run, 0, 60)
 
 
+@pytest.mark.long
 def test_tiny_buffers(place, tmp_path):  # noqa: F811
     """A buffer for each record: all are read, and the memory does not grow."""
     run, cuda = start(place, tmp_path, CUT_EVERY=1, SYNC=1)

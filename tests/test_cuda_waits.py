@@ -170,6 +170,7 @@ def chains(xstrace, tmp_path, *args):
     return run.trace
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("streams, times", [(24, 240), (200, 400), (2, 2000)])
 def test_streams_in_turns(xstrace, tmp_path, streams, times):
     """However many streams there are, and however far the host runs ahead."""
@@ -178,6 +179,7 @@ def test_streams_in_turns(xstrace, tmp_path, streams, times):
     assert found == [(2 * i + 1, 2 * i + 2) for i in range(times)]
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize("what", [("again", 200, 1), ("again", 200, 2), ("again", 100, 8), ("events", 64), ("events", 800), ("streams", 1000)], ids=str)
 def test_each_kernel_has_its_own_wait(xstrace, tmp_path, what):
     """An event that is recorded again before it is waited for; many events; many streams."""
@@ -197,6 +199,7 @@ def test_a_wait_that_came_before_a_slow_launch_was_done(xstrace, tmp_path):
     assert call is waits[1]
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("recordings, known", [(60_000, True), (70_000, False)])
 def test_what_is_too_far_away_has_no_arrow(xstrace, tmp_path, recordings, known):
     """Beyond the bound of CUDA.md nobody knows who waited first: no arrow leads to whoever waited next."""

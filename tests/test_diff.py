@@ -147,6 +147,7 @@ def test_directories_are_places_of_their_own(tmp_path):
     assert [len(run) for run in result.a.runs] == [2, 2, 2]
 
 
+@pytest.mark.long
 def test_real_programs(xstrace):
     """The same program with more work: its task is slower for sure, and its number of calls is what it is."""
     for side, size in (("a", "64"), ("b", "160")):
@@ -272,6 +273,7 @@ def test_false_alarms_and_power():
 HOSTILE = "evil \x1b[2J<script>&\"'%::error::x\nline,\u2028 \x00]]>"
 
 
+@pytest.mark.long
 def test_junit_and_github(tmp_path):
     for side, length in (("a", 1000), ("b", 3000)):
         for number in range(5):
@@ -292,6 +294,7 @@ def test_junit_and_github(tmp_path):
 # ---- what cannot be used ----
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("bad", ["none", "empty", "text.json", "dir", "no*match", "cut.json"])
 def test_bad_input(tmp_path, bad):
     (tmp_path / "empty").mkdir()

@@ -232,6 +232,7 @@ def other_class(path):
     path.chmod(0o755)
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize(
     "make, word",
     [

@@ -88,6 +88,7 @@ def test_how_a_descendant_ended(xstrace, number):
     assert (trace.other["end"], trace.other.get("status")) in {wanted} | (set() if release >= (6, 15) else {("unknown", None)})
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("how", ["detached", "thread_exit", "fork__exit", "exec"])
 def test_again_and_again(xstrace, how):
     """What races with the end shows in some runs only."""
@@ -149,6 +150,7 @@ def test_descendants_go_on(xstrace):
     assert daemon.count("tasks", "end::daemon") == 1
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("options", ["", "--queue several", "--queue out-of-order"])
 @pytest.mark.parametrize("how", ["callback-exit", "_exit"])
 def test_opencl_programs_that_end_in_flight(xstrace, how, options):
@@ -178,6 +180,7 @@ def check_truth(trace, path, all_of_them=True):
         assert numbers == [n % 16 for n in range(len(tasks))]
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("pace", [1000, 0])
 @pytest.mark.parametrize("whom", ["app", "launcher", "both"])
 def test_killed_at_random_moments(xstrace, whom, pace):
@@ -214,6 +217,7 @@ def recover(run):
     return run.collect()
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("compress", ["", " --compress zstd", " --format perfetto"])
 @pytest.mark.parametrize("seed", range(6))
 def test_drain_process_killed_at_a_random_moment(xstrace, seed, compress):
@@ -235,6 +239,7 @@ def test_drain_process_killed_at_a_random_moment(xstrace, seed, compress):
     assert run.trace.other["lost"] == 0
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize("seed", range(8))
 def test_busy_drain_process_killed(xstrace, seed):
     """At any instruction of it; what the rings had room for afterwards is there, too."""
@@ -299,6 +304,7 @@ def test_a_long_run_is_recovered(xstrace):
     assert one["recovered"] is True
 
 
+@pytest.mark.long
 def test_a_run_directory_that_is_removed(xstrace):
     """As somebody does who tidies up /dev/shm: what processes have mapped is written, and nobody waits for the rest."""
     run = xstrace.start(ITT, "itt_stress", [xstrace.home / "truth"])
@@ -322,6 +328,7 @@ def test_app_of_a_killed_drain_process_ends_as_ever(xstrace):
     assert expected_lines(run.out)[None, "expected", "tasks", None] == 400000
 
 
+@pytest.mark.long
 def test_recover_a_run_that_is_not_over(xstrace):
     run = xstrace.start(ITT, "itt_stress", [xstrace.home / "truth"])
     run.wait_for_output()

@@ -229,6 +229,7 @@ def test_sigusr1_is_the_recorders_alone(xstrace):
     finish(run)
 
 
+@pytest.mark.long
 def test_many_requests_at_once(xstrace):
     """What is asked for while a dump is written is one dump more."""
     run = start(xstrace, FLIGHT + " 60s", "tasks t 50000 wait")

@@ -91,6 +91,7 @@ def test_ranks(xstrace, mpi_app):  # noqa: F811
         assert sizes[0] == sizes[1]
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("depth", [1, 2, 8])
 def test_a_task_takes_24_bytes(xstrace, depth):
     """With names of any length, which are told once."""

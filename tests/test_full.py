@@ -39,6 +39,7 @@ def start_with_drain(number, xstrace, options, app, args):
     return run
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("options", ["", "--on-full block"])
 def test_block_loses_nothing(xstrace, options):
     run = xstrace(f"{SMALL} {options}", "itt_tasks", [60000, 2]).check_expected()
@@ -314,6 +315,7 @@ def test_disk_that_has_room_again(xstrace):
         assert run.status == 0 and len(run.traces) == 1
 
 
+@pytest.mark.long(keep=3)
 @pytest.mark.parametrize("hard", [False, True])
 @pytest.mark.parametrize("mib", [0, 1, 10, 30])
 @pytest.mark.parametrize("args", [[40000], [1000, 40]])
@@ -437,6 +439,7 @@ def test_existing_link_is_not_followed(xstrace):
 # ---- memory ----
 
 
+@pytest.mark.long(keep=1)
 @root_only
 @pytest.mark.parametrize("size", ["64m", "33m", "1m"])
 @pytest.mark.parametrize("app, args", [("itt_tasks", [50000, 4]), ("cl_matrix", [])])
@@ -450,6 +453,7 @@ def test_small_dev_shm(xstrace, size, app, args):
         assert run.trace.other["lost"] == 0
 
 
+@pytest.mark.long
 @root_only
 def test_more_rings_than_dev_shm_holds(xstrace):
     """Threads without a ring are counted; nobody dies of SIGBUS."""
@@ -532,6 +536,7 @@ def fail_one(tmp_path_factory):
     return str(compile_c(tmp_path_factory.mktemp("fail") / "fail.so", FAIL_ONE, "-shared", "-fPIC"))
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize("all_further", ["", "1"])
 @pytest.mark.parametrize("which", range(1, 25))
 def test_any_system_call_of_ours_may_fail(xstrace, fail_one, which, all_further):

@@ -10,6 +10,7 @@ from cuda_log import HAVE_SOFTCUDA
 usual = BUILD == ROOT / "build"
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not HAVE_SOFTCUDA or not usual, reason="no software CUDA in build/")
 def test_the_script_works():
     done = subprocess.run([ROOT / "tests/gpu/run", "--software", "--quick"], capture_output=True, text=True, timeout=110)

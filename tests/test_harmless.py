@@ -521,6 +521,7 @@ def test_stdin_reaches_the_program(xstrace):
     assert (run.log / "stdout").read_bytes() == data
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("app, args", [("itt_end", ["daemon"]), ("itt_tasks", ["300000", "2"])])
 def test_pipelines_end_in_time(xstrace, app, args):
     """`xstrace app | next`: the drain process, busy for long perhaps, does not hold the pipe."""
@@ -620,6 +621,7 @@ def test_messages_beyond_a_limit_of_file_size(xstrace):
 # ---- resources ----
 
 
+@pytest.mark.long
 def test_100000_short_threads(xstrace):
     """They share few rings, and neither the app's memory nor the run directory grows."""
     peaks = []
@@ -690,6 +692,7 @@ def test_directories_and_programs_with_odd_names(xstrace):
     assert run.trace.metadata["command"][0] == str(app)
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize("options", ["--chrome-itt-logging", "--chrome-itt-logging --start-paused"])
 @pytest.mark.parametrize("mode", ["first", "seal", "switch", "none"])
 def test_an_environment_that_changes(xstrace, mode, options):

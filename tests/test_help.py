@@ -78,6 +78,7 @@ def test_nothing_is_coloured():
 READERS = ["xstrace-summary", "xstrace-check", "xstrace-query --list", "xstrace-path", "xstrace-diff", "xstrace-report -o page.html"]
 
 
+@pytest.mark.long
 def test_no_tool_colours_what_it_says(xstrace):
     """At a terminal either: with NO_COLOR and without."""
     trace = xstrace("--chrome-itt-logging", "itt_tasks", [300, 2]).trace_files[0]
@@ -88,6 +89,7 @@ def test_no_tool_colours_what_it_says(xstrace):
             assert text and "\x1b" not in text, (tool, text)
 
 
+@pytest.mark.long(keep=3)
 @pytest.mark.parametrize("tool", TOOLS)
 def test_a_mistaken_option(tool):
     """One line, which names the option that was meant, or else says where all are."""
@@ -106,6 +108,7 @@ def test_a_mistaken_option(tool):
 # ---- manual pages ----
 
 
+@pytest.mark.long(keep=5)
 @pytest.mark.parametrize("tool", TOOLS)
 def test_manual_pages(tool):
     page = PAGES / f"{tool}.1"

@@ -167,6 +167,7 @@ def tells_of_loss(trace, said):
     return any(counts) or other.get("end") == "unknown" or bool(said.strip())
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("kinds", KINDS)
 @pytest.mark.parametrize("mode", MODES)
 def test_scribbler(place, mode, kinds):
@@ -185,6 +186,7 @@ def test_scribbler(place, mode, kinds):
         assert not place.traces() or tells_of_loss(place.traces()[0], said), place.traces()[0]["otherData"]
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("kinds", ["p,strings,mailbox", "control,v"])
 @pytest.mark.parametrize("mode", ["bytes", "words", "bits", "swap"])
 def test_scribbler_while_somebody_looks(place, mode, kinds):
@@ -221,6 +223,7 @@ def test_paths_are_not_followed(place, kinds):
     place.look(cut=done.returncode != 0)
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("kinds", KINDS)
 def test_files_that_are_cut_while_they_are_used(place, kinds):
     """The program itself may die of it, the drain process may not; it ends."""
@@ -264,6 +267,7 @@ def lengths_of(size):
     )
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("what", ["control", "strings", "p", "d", "mailbox"])
 def test_recover_from_cut_files(place, dead_run, what):
     """Each file of a run directory at many lengths, and absent: a trace, or one line; never a crash, a hang, another file."""

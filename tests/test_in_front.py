@@ -184,6 +184,7 @@ def sanitized(compiler, kind, path):
     return None if subprocess.run(command, capture_output=True).returncode else path
 
 
+@pytest.mark.long(keep=1)
 @plain_only
 @pytest.mark.parametrize("options", [ITT, f"{ITT} --python-stacks -h", f"{ITT} --chrome-sycl-logging --call-stacks -h --stacks-on-crash"])
 @pytest.mark.parametrize("compiler,kind", [("clang", "memory"), ("cc", "thread"), ("cc", "address")])
@@ -227,6 +228,7 @@ int main(void)
 """
 
 
+@pytest.mark.long
 @plain_only
 @pytest.mark.skipif(not shutil.which("valgrind"), reason="no valgrind")
 def test_valgrind_finds_nothing_of_ours(xstrace, tmp_path):

@@ -84,6 +84,7 @@ BROKEN = {
 }
 
 
+@pytest.mark.long(keep=16)
 @pytest.mark.parametrize("how", BROKEN)
 @pytest.mark.parametrize("name", ["libxstrace.so", "libxstrace-mpi.so", "libxstrace-crash.so", "libxstrace-jit.so", "libxstrace-ze.so"])
 def test_a_library_that_is_broken(xstrace, installed, name, how):
@@ -113,6 +114,7 @@ def test_a_very_long_path(xstrace, installed):
     assert run.status == 0 and run.trace.count("tasks") == 7
 
 
+@pytest.mark.long
 def test_installed_scripts(xstrace, installed):
     run = xstrace("--chrome-itt-logging", "itt_tasks", [7])
     commands = ["xstrace-check", "xstrace-path", "xstrace-query", "xstrace-summary", "xstrace-merge --report -", "mergetrace.py --check"]

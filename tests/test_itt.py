@@ -75,6 +75,7 @@ for _ in range(4200):
     assert other["lost"] == 0 and "unmatched_ends" not in other
 
 
+@pytest.mark.long
 def test_a_lot(xstrace):
     """The rings turn around many times, and nothing is lost."""
     run = xstrace(ITT, "itt_tasks", [300000, 2]).check_expected()
@@ -168,6 +169,7 @@ def test_spans_that_threads_hand_to_each_other(xstrace, kind, count):
     assert "unmatched_ends" not in run.trace.other and run.trace.other["lost"] == 0
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("options", ["", "--ring-size 64K", "--ring-size 64K --backlog 0"])
 def test_spans_of_a_pool(xstrace, options):
     """What one thread says of a span that another one has begun, whose ring is read later, is said of that one, and of no other."""
@@ -204,6 +206,7 @@ def test_what_is_said_of_a_task_is_lost_with_it(xstrace):
     assert all(len(task.args.get("value", [0])) == 1 for task in run.trace.tasks)
 
 
+@pytest.mark.long
 def test_new_names_of_many_threads(xstrace):
     """None waits for another one."""
     threads, names = 8, 5000
@@ -233,6 +236,7 @@ def test_without_itt_logging_nothing_listens(xstrace):
     assert not run.trace_files
 
 
+@pytest.mark.long
 def test_more_names_than_fit(xstrace):
     """Every task stays; names beyond the table's size share one."""
     body = """

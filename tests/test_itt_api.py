@@ -189,6 +189,7 @@ def test_ends_without_begins(xstrace):
     assert run.trace.other["unmatched_ends"] == 70000
 
 
+@pytest.mark.long
 def test_more_open_tasks_than_are_kept(xstrace):
     """The innermost ones are left out, with their ends, and a line tells how many; those around them end where they do."""
     run = xstrace(ITT, "itt_bad", ["deep"])
@@ -690,12 +691,14 @@ def bad(xstrace, *words, **more):
     return run
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize("word", BAD)
 def test_bad_clients(xstrace, word):
     """The fixture checks the trace; here it must be there, and go on behind the misuse."""
     bad(xstrace, word)
 
 
+@pytest.mark.long
 def test_all_that_is_bad_at_once(xstrace):
     bad(xstrace, *BAD)
 

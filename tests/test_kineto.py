@@ -158,6 +158,7 @@ def test_launches_for_hta(xstrace):
     assert not [e for e in slices(plain, "xpu_runtime") if e["name"] == "cudaLaunchKernel"]
 
 
+@pytest.mark.long
 @needs_softcuda
 def test_a_killed_drain_process_leaves_what_recover_completes(xstrace, tmp_path):
     cuda = SoftCUDA(tmp_path)

@@ -139,6 +139,7 @@ def test_beside_a_trace_of_the_application(kmd):
     assert other.header["baseTimeNanoseconds"] == kernel[0].header["baseTimeNanoseconds"]
 
 
+@pytest.mark.long
 def test_many_events(kmd):
     kmd.fake("for i in range(300000):\n    print('5,event%d,%d,1' % (i % 7, boot + 10 * i))\nsys.stdout.flush()\nnote('done')\n" + WAIT)
     run = kmd.run(*until_done(kmd))

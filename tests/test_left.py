@@ -103,6 +103,7 @@ def test_out_of_an_error_handler(xstrace, tmp_path, mpi_app):  # noqa: F811
             assert names.count(name) == 4 * 3 * 10
 
 
+@pytest.mark.long(keep=4)
 @needs_cl
 @pytest.mark.parametrize("options", ["-h -d", KERNELS, "--chrome-device-logging"])
 @pytest.mark.parametrize("how", ["finish", "event", "read"])

@@ -61,6 +61,7 @@ def same_as_bare(run, bare):
     assert (run.status, run.out) == (bare.status, bare.out)
 
 
+@pytest.mark.long(keep=28)
 @pytest.mark.parametrize("same_thread", [0, 1])
 @pytest.mark.parametrize("kind, order, events, sync", MATRIX)
 def test_every_combination(xstrace, tmp_path, kind, order, events, sync, same_thread):
@@ -107,6 +108,7 @@ def test_executed_again_without_waiting(xstrace, tmp_path):
     assert len(synchronized) <= 1
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("reset", [[], ["--events", "timed", "--device-reset"]])
 def test_thousands_of_executions_in_flight(xstrace, tmp_path, reset):
     """The device needs 2 s for what the host submits in much less; each execution's times are kept."""
@@ -147,6 +149,7 @@ def shapes(names):
     return collections.Counter(map(groups_of, names))
 
 
+@pytest.mark.long(keep=19)
 @pytest.mark.parametrize("event", [[], ["--event"]])
 @pytest.mark.parametrize("order", [[], ["--in-order"]])
 @pytest.mark.parametrize("same_thread", [0, 1])
@@ -446,6 +449,7 @@ def test_threads_that_execute_lists_at_once(xstrace, tmp_path):
     pytest.fail(f"{traced} us, without us {bare}")
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("sync", [0, 1])
 @pytest.mark.parametrize("how", ["immediate", "regular"])
 def test_threads_that_append_to_one_list_at_once(xstrace, tmp_path, how, sync):
@@ -459,6 +463,7 @@ def test_threads_that_append_to_one_list_at_once(xstrace, tmp_path, how, sync):
         assert run.status == 0 and found == made, (made, other)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("option", ["-d", KERNELS])
 def test_a_handler_that_jumps_out_of_appends(xstrace, option):
     """The driver allocates memory for our events, and must not be left within that."""

@@ -103,6 +103,7 @@ def test_misuse(xstrace, private):
     assert len(tasks(trace, "outer")) == 2
 
 
+@pytest.mark.long
 def test_threads(xstrace, private):
     """8 threads that never stop, 10 traces: each is valid, and none loses or doubles a range."""
     out = run(xstrace, "threads", xstrace.home, timeout=100)

@@ -37,6 +37,7 @@ def test_a_child_has_no_trace_of_its_parent(xstrace, private):
     assert len(Trace(xstrace.home / "parent.json").events) and not (xstrace.home / "child.json").exists()
 
 
+@pytest.mark.long
 def test_a_child_that_is_forked_while_a_lock_is_held(xstrace, private):
     assert run(xstrace, "locked") == "done\n"
 

@@ -62,6 +62,7 @@ def test_uses(sanitized, xstrace, kind):
     sanitized("library", kind, xstrace.home)
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("kind", ["post", "fork", "locked", "reaper", "descriptors"])
 def test_odd_uses(sanitized, kind):
     sanitized("library_odd", kind)

@@ -76,6 +76,7 @@ def check(xstrace, command, prepare):
     return run
 
 
+@pytest.mark.long(keep=7)
 @pytest.mark.parametrize("hard", [True, False], ids=["hard", "soft"])
 @pytest.mark.parametrize("program", PROGRAMS)
 @pytest.mark.parametrize("name", LIMITS)

@@ -168,6 +168,7 @@ def test_spoilt_pictures(xstrace, spoil):
     watched.finish()
 
 
+@pytest.mark.long
 def test_devices_and_kernels(xstrace):
     name = f"live-{os.getpid()}-{time.monotonic_ns()}"
     run = xstrace.start(f"--session {name} --chrome-kernel-logging --chrome-call-logging", "gemm", ["64", "1000000"])

@@ -823,6 +823,7 @@ def innermost(trace, point):
     return max(found, key=lambda s: (s.start, -s.end))
 
 
+@pytest.mark.long(keep=1)
 @needs_mpi
 @pytest.mark.parametrize("app, ranks", [("mpi_ring", 4), ("mpi_lanes", 1), ("mpi_needs", 4)])
 def test_arrows_lead_to_calls(xstrace, mpi_app, app, ranks):

@@ -86,6 +86,7 @@ def restless(seed):
 TOO_SMALL = (30, 124, 134, 167, 238, 314, 372, 374, 380)
 
 
+@pytest.mark.long(keep=11)
 @pytest.mark.parametrize("seed", [*TOO_SMALL, *range(1000, 1015)])
 def test_the_error_is_not_more_than_said(tmp_path, seed):
     job = restless(seed)

@@ -140,6 +140,7 @@ def large(tmp_path_factory):
     return path
 
 
+@pytest.mark.long(keep=5)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
 @pytest.mark.parametrize("output", ["all.json", "all.json.zst", "all.pftrace"])
 def test_ended_by_a_signal_it_leaves_nothing(tmp_path, large, output, number):
@@ -314,6 +315,7 @@ def test_what_a_directory_holds_is_merged_or_said(tmp_path):
     assert [len(told(result, name)) for name in ("gone.json", "pipe.json", "nested too deeply")] == [1, 1, 1]
 
 
+@pytest.mark.long
 def test_a_trace_that_goes_on_is_merged_as_it_was(tmp_path):
     """Each pass reads the same bytes, whatever is written to the file, or put in its place, between them."""
     size = 200_000
@@ -360,6 +362,7 @@ def test_a_trace_that_is_cut_meanwhile_is_said(tmp_path):
 # ---- memory ----
 
 
+@pytest.mark.long
 def test_small_files_cannot_take_a_gigabyte(tmp_path):
     pytest.importorskip("zstandard")
     text = '{"traceEvents":[\n' + SLICE % (1, "a") + "\n]}"
@@ -382,6 +385,7 @@ def test_bad_zstd_window(tmp_path, value):
     assert os.listdir(tmp_path) == ["x.json"]
 
 
+@pytest.mark.long
 def test_long_events_are_not_kept(tmp_path):
     """What many inputs can hold of their events has a bound, 512 MiB for all together; what is longer is left out and said."""
     long = (SLICE % (1, "n" * (15 << 20))).encode()
@@ -422,6 +426,7 @@ def test_what_files_say_cannot_reach_the_terminal(tmp_path):
 NUMBERS = ["9" * 18, "9" * 19, "9" * 400, "1e308", "1e-308", "-1", "-" + "9" * 18, "9223372036854775807", "-9223372036854775808", "4611686018427387903", "1e18", "2.5e15", "0.0004", "NaN"]
 
 
+@pytest.mark.long
 def test_numbers_out_of_range(tmp_path):
     """In every place in which a number is read, beside good ranks, whose events are all there."""
     good = talk(Job(["a", "b"]), 5).write(tmp_path)

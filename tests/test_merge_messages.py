@@ -161,6 +161,7 @@ LEFT_OUT = {
 }
 
 
+@pytest.mark.long(keep=1)
 @needs_mpi
 @pytest.mark.parametrize("app", LEFT_OUT)
 def test_arrows_where_the_calls_of_requests_are_left_out(xstrace, mpi_app, app):  # noqa: F811

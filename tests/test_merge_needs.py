@@ -105,6 +105,7 @@ def report_of(xstrace, paths, *options, name="report.json"):
     return json.loads((xstrace.cwd / name).read_text())
 
 
+@pytest.mark.long(keep=1)
 def test_collectives_tie_and_wait_as_mpi_says(xstrace, needs):
     """Every collective, full, empty, with one empty rank, sparse, in place, between groups: on one host nobody moves, and waits are those that the program tells."""
     app, launcher, env = needs
@@ -127,6 +128,7 @@ def test_collectives_tie_and_wait_as_mpi_says(xstrace, needs):
     assert "No rank was moved." in merge("--report", "-", *paths, cwd=xstrace.cwd).stdout
 
 
+@pytest.mark.long(keep=1)
 @fakes_clocks
 def test_ranks_by_two_other_clocks_are_put_where_they_were(xstrace, needs):
     """The same with two ranks that live by clocks of their own: true times, and the report says how far they were moved, and why."""

@@ -95,6 +95,7 @@ def test_collectives(xstrace, mpi_app, ranks):
     assert len(dup) == 1
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_rare_kinds_of_requests(xstrace, mpi_app, ranks):
     """Partitioned messages, MPI_Imrecv, MPI_Comm_idup, files."""
@@ -148,6 +149,7 @@ def most_at_once(slices):
     return most
 
 
+@pytest.mark.long
 def test_lanes_of_requests(xstrace, mpi_app):
     """Requests that overlap are shown on few tracks, not on one each, and those that come later use these again."""
     for many, tracks in (600, 12), (8000, 300):
@@ -190,6 +192,7 @@ def test_requests_that_threads_hand_to_each_other(xstrace, mpi_app, many, kind):
     assert "open_requests" not in job.traces[0].other
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("options", ["--ring-size 64K", "--ring-size 64K -c", "--ring-size 4M"])
 def test_requests_of_a_pool(xstrace, mpi_app, options):
     """A handle may be another thread's before the call that gave it back has ended; a small ring is behind its neighbours."""
@@ -208,6 +211,7 @@ def test_requests_of_a_pool(xstrace, mpi_app, options):
         assert "open_requests" not in trace.other and not any(work.unfinished for work in works)
 
 
+@pytest.mark.long
 def test_more_requests_than_are_kept(xstrace, mpi_app):
     """Those beyond the bound are counted; the others are complete, and all that come later are shown."""
     many, kept = 70000, 65536

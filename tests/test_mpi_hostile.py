@@ -39,6 +39,7 @@ def end_of(start):
     return run.status, run.out, plain(run.err)
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize("options", [MPI, f"{MPI} --start-paused", "-h -o rep.txt"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_like_without(xstrace, hostile, kind, options):

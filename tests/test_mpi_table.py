@@ -181,6 +181,7 @@ def check_values(name, arguments, slices):
                 assert one.args[argument.name] == value, (name, argument.name, one.args)
 
 
+@pytest.mark.long(keep=1)
 def test_every_wrapper(xstrace, tmp_path, header):
     """Each argument arrives as it was given, each result comes back; of calls that fail nothing is looked at: not where their pointers lead, not what their handles are."""
     fake = FakeLibrary(header, tmp_path, in_fortran(traced(header)))

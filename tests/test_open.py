@@ -120,6 +120,7 @@ def test_reports_say_what_is_not_in_them(xstrace, tmp_path, option):
     assert (rows[-1]["lost"], rows[-1]["open_commands"], rows[-1]["untimed_commands"]) == (0, 3, 0)
 
 
+@pytest.mark.long
 @needs_ze
 def test_counts_of_a_run_that_is_complete(xstrace, tmp_path):
     gpu = SoftGPU(tmp_path)

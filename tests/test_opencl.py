@@ -58,6 +58,7 @@ def queue_tracks(trace):
     return sorted(name for track, name in trace.names("thread_name").items() if track[0] >= 2**31)
 
 
+@pytest.mark.long(keep=7)
 @pytest.mark.parametrize("options", MATRIX)
 def test_every_kind_of_queue_and_event(xstrace, options):
     """The program itself checks that it sees its objects as without us."""
@@ -545,6 +546,7 @@ def test_clinfo(xstrace):
     assert sum(s.name == "clGetDeviceInfo" for s in run.trace.calls) > 50
 
 
+@pytest.mark.long
 def test_clpeak(xstrace):
     run = xstrace(f"{CALL} {KERNEL}", "clpeak", ["--kernel-latency"])
     assert run.status == 0 and "Kernel launch latency" in run.out

@@ -457,6 +457,7 @@ def test_a_second_runtime_that_starts_in_a_region(xstrace):
     assert "not in this table" not in run.err
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("args", [("stack", 16384), ("cancel", 200), ("many", 2000)], ids=str)
 def test_threads(xstrace, args):
     run = xstrace(f"{OPENMP} {REPORT}", "omp_runtime", args)

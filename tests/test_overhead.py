@@ -87,6 +87,7 @@ def paired(tmp_path_factory):
     return make
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize(
     "build, events, option",
     [
@@ -147,6 +148,7 @@ def commands(tmp_path_factory):
     return make
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("api, steps", [("opencl", 60), ("level_zero", 300)])
 def test_our_own_work_for_commands_is_what_the_program_takes_longer(xstrace, commands, api, steps):
     """By the processors' time of all of its threads, and in proportion to the commands."""
@@ -232,6 +234,7 @@ def test_every_format_tells_it(xstrace, options):
     assert told(run.trace_files[0])[0]["events"]["task"]["count"] == 50
 
 
+@pytest.mark.long
 def test_waits_for_a_full_ring_are_told_with_their_time(xstrace):
     run = xstrace(f"{ITT} --ring-size 64K --backlog 0", "itt_tasks", ["300000"])
     raw, _ = told(run.trace.path)
@@ -391,6 +394,7 @@ def test_costs_lie_where_their_events_are(seed):
     assert [totals[i] for i in range(len(rows))] == pytest.approx(by_hand(rows))
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("seed", range(3))
 def test_tables_say_the_same(seed):
     duckdb = pytest.importorskip("duckdb")

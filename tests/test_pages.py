@@ -27,6 +27,7 @@ def commands(parts):
     return "".join(block.text for part in parts for block in part.blocks if block.kind == "sh" and block.title != IN_A_CLONE)
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("recipe", COOKBOOK[1:], ids=[recipe.title.split(".")[0] for recipe in COOKBOOK[1:]])
 def test_recipe(recipe, prefix, tmp_path):
     """With the programs that it needs, as the page builds them."""
@@ -39,6 +40,7 @@ def test_recipe(recipe, prefix, tmp_path):
     reader.follow(recipe.blocks)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("page", TOURS, ids=[page.stem for page in TOURS])
 def test_tour(page, prefix, tmp_path):
     """From its beginning to its end; parts whose software is not here are left out."""

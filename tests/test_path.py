@@ -311,6 +311,7 @@ CHANGES = {
 }
 
 
+@pytest.mark.long
 def test_foretold_and_played(tmp_path):
     """What is foretold is what the changed program does: to the ns nearly always, and within 2 % everywhere."""
     exact = 0
@@ -344,6 +345,7 @@ def test_thousands_of_ranks(tmp_path):
 # ---- changes ----
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize(
     "change, why",
     [
@@ -379,6 +381,7 @@ def test_changes_are_made_alone_and_together(tmp_path):
 # ---- the copy with the track ----
 
 
+@pytest.mark.long
 def test_drawn_into_every_kind_of_file(tmp_path):
     text = one_kernel().text()
     events = json.loads(text)["traceEvents"]
@@ -411,6 +414,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_what_is_left_out_is_said_each_time_and_is_in_no_copy(tmp_path, fault):
     """Also where the tables are there already; and a copy is JSON whatever the trace is, with each event that could be read."""
@@ -472,6 +476,7 @@ def drawn(path):
     return min(event["ts"] for event in slices) + trace.base_ns, sum(event["dur"] for event in slices)
 
 
+@pytest.mark.long
 def test_what_cannot_be_drawn(tmp_path):
     path = one_kernel().write(tmp_path / "planned.json")
     (tmp_path / "file").write_text("")
@@ -533,6 +538,7 @@ def test_a_circle(tmp_path):
     assert told["length_ns"] == 2000 and lengths(told)[0] == 1500 and told["reproduced"] and told["graph"]["circular"] == 2
 
 
+@pytest.mark.long
 def test_files_that_are_none(tmp_path):
     text = one_kernel().text()
     (tmp_path / "empty.json").write_text("")

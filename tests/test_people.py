@@ -260,6 +260,7 @@ def test_a_device_column_where_it_is_needed(xstrace, names):
 # ---- tracks ----
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("kept", [False, True], ids=["released", "kept"])
 def test_short_lived_queues_share_tracks(xstrace, names, kept):
     """600 queues one after the other: a few tracks of their own, then one for all that do not overlap; each slice says whose it is."""

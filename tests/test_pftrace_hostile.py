@@ -112,6 +112,7 @@ def test_what_is_whole_is_read(tools):
     assert "4 events, ok" in tools(HEAD + begin(1, argument(field(4, 1), nested=200)) + end(2) + LAST)
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize("what", FAULTS)
 def test_a_fault_costs_one_event(tools, what):
     said = tools(HEAD + FAULTS[what] + LAST)

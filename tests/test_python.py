@@ -68,6 +68,7 @@ def slices(path, name=None):
 # ---- what is installed ----
 
 
+@pytest.mark.long
 def test_what_the_wheel_holds(package):
     (wheel,) = PLACE.glob("*.whl")
     assert "-abi3-" in wheel.name, "an extension module for one version of Python alone"

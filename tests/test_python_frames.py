@@ -143,6 +143,7 @@ def test_frames_are_what_the_interpreter_says(standing):
     assert out == b"done\n" and process.returncode == 0
 
 
+@pytest.mark.long
 def test_spoilt_memory_ends_every_walk(standing):
     process, _ = standing
     ran = subprocess.run([program("python_frames"), str(process.pid), str(os.getpid())], capture_output=True, timeout=120)

@@ -109,6 +109,7 @@ def check_all(path, text=None):
 # ---- real traces ----
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("form", ["", "--format kineto"])
 def test_opencl(xstrace, form):
     run = xstrace(f"{ALL} {form}", "gemm")
@@ -138,6 +139,7 @@ def test_software_gpu(xstrace, tmp_path):
     assert copies[0] == len(gpu.copies) and copies[1] > 0
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not MPIEXEC, reason="no MPICH")
 def test_ranks_and_what_is_merged_of_them(xstrace, mpi_app, tmp_path):  # noqa: F811
     """Each rank by itself, all of them as one database, and the merged trace, in JSON as in Perfetto's format."""
@@ -475,6 +477,7 @@ def big_trace(path, slices):
     return path
 
 
+@pytest.mark.long
 def test_little_memory_gives_the_same_tables(tmp_path):
     """Sorted in parts that lie in a file; the tables are the same to the last value."""
     big_trace(tmp_path / "big.json", 400_000)
@@ -489,6 +492,7 @@ def test_little_memory_gives_the_same_tables(tmp_path):
     assert not [path for path in (tmp_path / "little").iterdir() if path.suffix != ".parquet"]
 
 
+@pytest.mark.long
 def test_readers_agree(tmp_path):
     """Arrow, Polars and pandas read of the files what DuckDB does."""
     parquet, polars = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("polars")
@@ -635,6 +639,7 @@ def test_query_from_file_and_stdin(small, tmp_path):
         assert query(small, stdin=file).stdout.split()[-1] == b"4"
 
 
+@pytest.mark.long(keep=7)
 @pytest.mark.parametrize(
     "args, says",
     [
@@ -721,6 +726,7 @@ def check_busy(tables, truth):
     assert [row[2] for row in tables.sql(library.find("device-gaps").sql).fetchall()] == sorted(gaps, reverse=True)[:100]
 
 
+@pytest.mark.long
 def test_many_traces_give_the_same_by_processes(xstrace, tmp_path):
     """Map and reduce, whatever does the map: the same bytes."""
     place = tmp_path / "traces"

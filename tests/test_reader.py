@@ -214,6 +214,7 @@ def test_other_layouts_cut_at_every_byte(make, text):
     assert seen == len(whole)
 
 
+@pytest.mark.long(keep=1)
 def test_cut_zstd_at_every_byte(make, zstd_reader):
     whole = normal_events(2)
     frames = zstd_frames(text_of_trace(whole), 4)
@@ -255,6 +256,7 @@ def test_cut_check_is_quiet_unless_strict(make):
 # ---- compression ----
 
 
+@pytest.mark.long(keep=1)
 def test_zstd_frames(make, zstd_reader, windows):
     frames = zstd_frames(text_of_trace(normal_events(20)), 5)
     skippable = b"\x52\x2a\x4d\x18\x03\x00\x00\x00abc"

@@ -267,6 +267,7 @@ def test_nesting_has_a_limit(make, depth):
                 summarize(make(text))
 
 
+@pytest.mark.long
 def test_what_a_file_says_cannot_reach_the_terminal(make):
     """Escape sequences, line breaks, right-to-left marks and a megabyte, in every place that is said again."""
     bad = "\x1b[2J\nok\r\x9b31m\u202e\x00" + "n" * (1 << 20)
@@ -307,6 +308,7 @@ NOTHING = {
 }
 
 
+@pytest.mark.long(keep=8)
 @pytest.mark.parametrize("what", NOTHING)
 @pytest.mark.parametrize("command", [CHECK, SUMMARY])
 def test_a_file_without_a_trace_does_not_pass(make, command, what):
@@ -338,6 +340,7 @@ def test_a_trace_of_ours_without_events_is_ok(make):
 # ---- zstd windows ----
 
 
+@pytest.mark.long
 def test_a_file_cannot_ask_for_a_gigabyte(make, zstd_reader):
     pytest.importorskip("zstandard")
     for log, window, fine in ((23, None, True), (24, None, False), (30, None, False), (28, "256M", True), (28, "128M", False)):
@@ -353,6 +356,7 @@ def test_a_file_cannot_ask_for_a_gigabyte(make, zstd_reader):
             assert done.peak < 60_000 + (int(window[:-1]) << 10 if window else 8 << 10)
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("where", ["before", "behind"])
 @pytest.mark.parametrize("command", [CHECK, SUMMARY])
 def test_a_member_without_end(make, command, where):
@@ -367,6 +371,7 @@ def test_a_member_without_end(make, command, where):
     assert done.returncode == (2 if where == "before" else 1)
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("behind", [b"a" * (1 << 20), b"\0" * (1 << 20), b"\n" + b" " * ((1 << 20) - 1)], ids=["text", "zeros", "blanks"])
 @pytest.mark.parametrize("more", [[], ["--repair", "-o"]], ids=["check", "repair"])
 def test_what_follows_a_damaged_event_is_not_kept(make, behind, more):
@@ -379,6 +384,7 @@ def test_what_follows_a_damaged_event_is_not_kept(make, behind, more):
     assert done.peak < 100_000
 
 
+@pytest.mark.long
 def test_a_small_gzip_file_does_not_take_a_lot(make):
     path = make(gzip.compress(text_of_trace(normal_events(1)).encode() + b" " * (300 << 20)), "w.json.gz")
     done = run_for_peak(path.parent, [CHECK, path])

@@ -73,6 +73,7 @@ def recipe(monkeypatch):
     return runpy.run_path(str(ROOT / "packaging/spack/package.py"))["Xstrace"], said
 
 
+@pytest.mark.long
 def test_the_recipe_for_spack(recipe, tmp_path):
     """It says where its source is; its conditions name its variants; Meson takes what it passes, with every variant on and off."""
     made, said = recipe

@@ -368,6 +368,7 @@ def test_command_refuses(make, tmp_path):
     assert not list(tmp_path.glob("*repaired*"))
 
 
+@pytest.mark.long
 def test_a_full_disk(make):
     path = make(text_of_trace(normal_events(20_000))[:-30])
     limited = subprocess.run(

@@ -44,6 +44,7 @@ def holds(found, wanted):
             assert found[key] == (pytest.approx(value) if isinstance(value, float) else value), key
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize("id", PLANS)
 def test_a_finding_fires_on_its_plan_alone(tmp_path, id):
     """With the right numbers; and the SQL that is shown finds the same in the traces' own tables."""

@@ -130,6 +130,7 @@ def test_a_hostile_name_of_a_step_is_no_sql(tmp_path):
     assert found["id"] == "outlier-steps" and found["n"] == 1 and "it''s''); drop" in found["sql"]
 
 
+@pytest.mark.long
 def test_all_findings_on_one_page(tmp_path):
     """Every kind of section and finding; the same by processes of its own as in one; a directory below another."""
     for id, plan in PLANS.items():
@@ -152,6 +153,7 @@ def test_all_findings_on_one_page(tmp_path):
 # ---- the command ----
 
 
+@pytest.mark.long
 def test_what_cannot_be_read_is_one_line(tmp_path):
     nothing(tmp_path)
     (tmp_path / "empty.json").touch()

@@ -104,6 +104,7 @@ def test_level_zero(xstrace, tmp_path, kind):
     assert sum(row["count"] for row in data["kernels"]) == 40
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.skipif(not HAVE_SOFTCUDA, reason="no headers of CUDA and CUPTI")
 @pytest.mark.parametrize("options", ["--chrome-call-logging --chrome-kernel-logging", "--format kineto", "--format perfetto"])
 def test_cuda(xstrace, tmp_path, options):
@@ -113,6 +114,7 @@ def test_cuda(xstrace, tmp_path, options):
     check(data, run.trace)
 
 
+@pytest.mark.long
 @needs_mpi
 def test_ranks(xstrace, mpi_app):  # noqa: F811
     """Each rank by itself, and merged into one trace: the same ranks with the same times in MPI."""

@@ -156,6 +156,7 @@ def test_misuse(args):
 CEILINGS = BUILD / "devices/xstrace-ceilings"
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not CEILINGS.exists(), reason="no OpenCL headers")
 def test_ceilings_of_this_machine(files, tmp_path, xstrace):
     """What it measures is a configuration that roofline.py takes, and adds up as a device does."""

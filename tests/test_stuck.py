@@ -118,6 +118,7 @@ def test_system_calls_go_on(xstrace):
     assert "nanosleep: 0 0" in run.out and "poll: 0 0" in run.out and "read: 1 0" in run.out
 
 
+@pytest.mark.long
 def test_threads_that_come_and_go(xstrace):
     name = f"churn-{os.getpid()}"
     run = xstrace.start(f"--session {name} {ITT}", "stuck", ["churn", 3])

@@ -93,6 +93,7 @@ def without(told, *places):
     return text
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("tool", TOOLS)
 def test_every_form_of_a_trace(traces, tool):
     told = {}
@@ -110,6 +111,7 @@ def test_every_form_of_a_trace(traces, tool):
         assert without(told["plain.json"], traces / "plain.json") != without(told["perfetto.pftrace"], traces / "perfetto.pftrace")
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("tool", TOOLS)
 def test_a_directory_and_a_pattern_mean_the_same(traces, tmp_path, tool):
     if tool == "xstrace-diff":  # the second place stays
@@ -138,6 +140,7 @@ def test_help_has_an_example(tool):
         assert "--memory-limit" in done.stdout and "--json" in done.stdout and "--scheduler" in done.stdout
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("tool", TOOLS)
 def test_memory_has_a_bound(traces, tmp_path, tool):
     """A trace that needs more than is allowed: an answer, or one line that says what to do. The process itself has little more."""
@@ -185,6 +188,7 @@ def test_bars_where_somebody_looks(traces, monkeypatch):
     assert "/8 [" in shown.getvalue() and "traces/s" in shown.getvalue()
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("tool", TOOLS)
 def test_one_process_says_what_several_say(traces, tmp_path, monkeypatch, tool):
     """Also where there is one processor: all of the traces, and the same of each."""

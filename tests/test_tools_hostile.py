@@ -96,6 +96,7 @@ def check_words(tool, done):
         assert len((done.stderr or b"").splitlines()) <= 3, said
 
 
+@pytest.mark.long(keep=4)
 @pytest.mark.parametrize("tool", TOOLS)
 def test_files_that_are_none(tool, tmp_path):
     for path in ("/dev/zero", str(tmp_path / "none\x1b[2J\n.json")):
@@ -106,6 +107,7 @@ def test_files_that_are_none(tool, tmp_path):
             json.loads(done.stdout)
 
 
+@pytest.mark.long(keep=4)
 @pytest.mark.parametrize("tool", [tool for tool in TOOLS if tool not in NO_TRACE])
 def test_names_of_files(tool, tmp_path):
     """Any name that a file can have is as good as another."""
@@ -131,6 +133,7 @@ OF_EACH_KIND = [
 ]
 
 
+@pytest.mark.long(keep=3)
 @pytest.mark.parametrize("tool", [tool for tool in TOOLS if tool not in NO_TRACE or tool == "energy"])
 def test_members_of_any_kind(tool, tmp_path):
     """Each member of each kind of event is everything that JSON has: what cannot be used is left out, and nothing else."""
@@ -168,6 +171,7 @@ def test_a_directory_that_leads_to_itself(tool, tmp_path):
     assert not done.returncode and b"1 trace(s)" in done.stdout if tool == "report" else len(json.loads((tmp_path / "out.json").read_bytes())) == 1
 
 
+@pytest.mark.long(keep=4)
 @pytest.mark.parametrize("tool", TOOLS)
 def test_closed_streams(tool, tmp_path):
     """Nobody listens: what is to be written is written, into no other file's descriptor."""
@@ -184,6 +188,7 @@ def test_closed_streams(tool, tmp_path):
 OVER = {"query": "out", "report": "out.html", "path": "out.json", "diff": "out.xml", "summary.py": "out.json"}
 
 
+@pytest.mark.long(keep=1)
 @root_only
 @pytest.mark.parametrize("tool", OVER)
 def test_what_others_kept_private_stays_so(tool, tmp_path):
@@ -289,6 +294,7 @@ def test_what_a_killed_worker_leaves_goes_with_the_command(tmp_path):
     assert not os.listdir(tmp_path)
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("tool", OVER)
 def test_what_was_there_stays_until_all_is_written(tool, tmp_path):
     """No room for the output: what had its name is as it was, nothing else is left, and a line names it."""
@@ -306,6 +312,7 @@ def test_what_was_there_stays_until_all_is_written(tool, tmp_path):
     assert out.read_text() != "old" and out.stat().st_mode & 0o777 == 0o640
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("tool", OVER)
 def test_links_stay_links_and_devices_devices(tool, tmp_path):
     (tmp_path / "in.json").write_text(TRACE)
@@ -428,6 +435,7 @@ def test_a_signal_at_any_moment(what, out, status):
     assert (done.stdout, done.stderr, done.returncode) == (out, "", status)
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize("tool", [tool for tool in TOOLS if tool not in NO_TRACE and TOOLS[tool][0] == sys.executable])
 def test_nothing_that_python_warns_of(tool, tmp_path):
     (tmp_path / "in.json").write_text(TRACE)
@@ -466,6 +474,7 @@ def test_no_program_is_run_that_anybody_may_have_put_there(tmp_path):
 ALONE = ("xstrace-check", "xstrace-query", "xstrace-report", "mergetrace.py", "roofline.py", "summary.py")
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize(
     "words", [*([name, "--help"] for name in ALONE), ["xstrace-query", "--list"], ["xstrace-check", "in.json"]], ids=" ".join
 )
@@ -518,6 +527,7 @@ SPARED = {
 }
 
 
+@pytest.mark.long(keep=2)
 @pytest.mark.parametrize("tool", SPARED)
 def test_no_input_is_written_over(tool, tmp_path):
     text = "[a if startswith]\nb\n" if tool == "schema" else TRACE
@@ -539,6 +549,7 @@ def test_what_cannot_be_written_is_named_as_the_user_did(tool, tmp_path):
     assert done.returncode and OVER[tool].encode() in done.stderr and b".xstrace-" not in done.stderr, done.stderr
 
 
+@pytest.mark.long(keep=1)
 @root_only
 @pytest.mark.parametrize("tool", [*OVER, "merge"])
 def test_what_cannot_be_removed_is_told(tool, tmp_path):
@@ -558,6 +569,7 @@ def test_what_cannot_be_removed_is_told(tool, tmp_path):
         assert (done.returncode != 0) == (tool != "merge")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["xstrace-path", "xstrace-diff", "xstrace-report"])
 def test_too_little_memory_is_said(name, tmp_path):
     """Of whatever library it is that finds none: no fault of ours."""

@@ -281,6 +281,7 @@ def watch(run):
     return files, memory
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("how", ["program", "shell"])
 def test_2000_short_programs(xstrace, how):
     """None of them traces: no file, no message, and the run directory does not fill up."""
@@ -344,6 +345,7 @@ int main(int argc, char *argv[])
 """
 
 
+@pytest.mark.long(keep=1)
 @pytest.mark.parametrize("held", [True, False], ids=["at-once", "all-the-while"])
 def test_short_programs_and_few_descriptors(xstrace, held):
     """More of them than the drain process may open files, whether or not it sees them all at once: those that are over make room."""
@@ -569,6 +571,7 @@ def the_line_of(run):
     return re.sub(r"process \d+", "process N", line)
 
 
+@pytest.mark.long(keep=7)
 @pytest.mark.parametrize("how", [[], ["fork"]], ids=["vfork", "fork"])
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_a_child_of_32_bits(xstrace, ways, function, how):

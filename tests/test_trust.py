@@ -539,6 +539,7 @@ def test_the_mailbox_holds_anything(xstrace, how):
     assert run.status == 0 and run.trace.count("tasks") == 200
 
 
+@pytest.mark.long
 def test_a_tail_that_somebody_sets_back(xstrace):
     """A child without rights can write its parent's rings: the parent does not wait for ever."""
     path = xstrace.home / "truth"

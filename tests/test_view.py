@@ -287,6 +287,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.long(keep=4)
 @pytest.mark.parametrize("place", ["t.json", "traces", "t.tgz"])
 @pytest.mark.parametrize("fault", FAULTS)
 def test_what_a_sum_lacks_is_said(tmp_path, fault, place):

@@ -26,6 +26,7 @@ def frames(path):
     return texts
 
 
+@pytest.mark.long
 def test_scripts_read_it(xstrace):
     run = xstrace(OPTIONS, "itt_tasks", [50000, 2]).check_expected()
     assert re.fullmatch(r"itt_tasks\.\d+\.json\.zst", run.trace.path.name)
@@ -47,6 +48,7 @@ def test_frames_are_independent_and_hold_whole_lines(xstrace):
         assert subprocess.run(["zstd", "-tq", run.trace_files[0]]).returncode == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("suffix", ["json", "json.zst"])
 def test_a_cut_file_opens_up_to_the_cut(xstrace, suffix):
     run = xstrace(
@@ -73,6 +75,7 @@ def test_a_cut_file_opens_up_to_the_cut(xstrace, suffix):
         assert len(whole) - len(trace.events) <= missing + (2 << 20) / 90 + last_frame, offset
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("whom", ["app", "drain"])
 def test_it_is_written_as_it_streams(xstrace, whom):
     """Not at the end: frames are there while the app runs, and whoever is killed then."""
