@@ -223,7 +223,10 @@ int main(void)
 	xstrace_activity_metadata(list, n, "Sequence number", "5", false);
 	xstrace_activity_metadata(list, n, "Fwd thread id", "7", false);
 	/* per 100 us: a launch, 60 us of a kernel, then 20 us of a copy with 80 kB, 20 us idle */
-	add("ProfilerStep#0", XSTRACE_USER_ANNOTATION, now, 1000, getpid(), 7, 0);
+	n = add("ProfilerStep#0", XSTRACE_USER_ANNOTATION, now, 1000, getpid(), 7, 0);
+	/* halves of surrogate pairs, which JSON lets pass */
+	xstrace_activity_metadata(list, n, "half", "\"a\\ud800\"", false);
+	xstrace_metadata_json("halves", "\"\\udc00b\\ud83d\\ude00\\ud800\\n\"");
 	for (int i = 0; i < 10; i++) {
 		int64_t at = now + i * 100000;
 
@@ -275,6 +278,13 @@ def test_what_a_program_says_itself(xstrace, told):
     assert (arrow["f"]["ts"], arrow["f"]["tid"]) == (backward["ts"], 8)
     assert check_flows(data) == 20
     assert [e["name"] for e in data["traceEvents"] if e.get("cat") == "cpu_instant_event"] == ["[memory]"]
+
+
+def test_halves_of_letters_in_perfettos_format(xstrace, told):
+    """Its texts are UTF-8, which readers check: what cannot be told in it costs that letter, not the packet."""
+    run = xstrace("--format perfetto --chrome-itt-logging", told)
+    (step,) = (s for s in run.trace.slices if s.name == "ProfilerStep#0")
+    assert step.args["half"] == ["a\ufffd"] and run.trace.other["application"]["halves"] == "\ufffdb\U0001f600\ufffd\n"
 
 
 HTA = r"""

@@ -424,6 +424,42 @@ def test_under_the_launcher(package, xstrace):
     assert len([s for s in run.trace.slices if s.name == "decorated"]) == 3
 
 
+INTERRUPTED = """
+import signal, sys, xstrace
+
+class Interrupt:
+    # a signal at each import that the first use of the package makes
+    def find_spec(self, name, path=None, target=None):
+        signal.raise_signal(signal.SIGUSR1)
+
+def handler(*_):
+    global heard
+    heard += 1
+    with xstrace.record_function("range"):
+        xstrace.mark("mark")
+        xstrace.counter("counter", 1.0)
+    assert xstrace.now() > 1.5e18
+
+heard = 0
+signal.signal(signal.SIGUSR1, handler)
+sys.meta_path.insert(0, Interrupt())
+with xstrace.profile() as prof:
+    pass
+del sys.meta_path[0]
+before = heard
+signal.raise_signal(signal.SIGUSR1)
+with xstrace.profile() as prof:
+    signal.raise_signal(signal.SIGUSR1)
+assert before > 2, before
+print(heard - before, sorted(event.name for event in prof.events()))
+"""
+
+
+def test_a_handler_that_comes_within_the_first_use(python):
+    """It records nothing, and what comes later does."""
+    assert python(INTERRUPTED).out == "2 ['mark', 'range']\n"
+
+
 def test_what_is_imported(python):
     """Who only records loads nothing of torch, and nothing that reads traces."""
     out = python(

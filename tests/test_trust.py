@@ -356,7 +356,7 @@ def test_recover_goes_on_with_the_track_of_a_thread(xstrace):
     assert {names[task.track[1]] for task in run.trace.tasks} == {"G/T"}
 
 
-@pytest.mark.parametrize("spoil", ["cut", "noise", "pipe", "link"])
+@pytest.mark.parametrize("spoil", ["cut", "noise", "pipe", "link", "gone"])
 def test_recover_says_which_file_of_a_process_it_cannot_use(xstrace, spoil):
     """Beside it lies what the drain process has kept of that process. Its trace stays as it was written; other processes' are completed."""
     run, trace = killed_run(xstrace)
@@ -369,7 +369,8 @@ def test_recover_says_which_file_of_a_process_it_cannot_use(xstrace, spoil):
             stream.write(os.urandom(65536))
     else:
         file.unlink()
-        {"pipe": os.mkfifo, "link": lambda to: os.symlink(trace, to)}[spoil](file)
+        if spoil != "gone":
+            {"pipe": os.mkfifo, "link": lambda to: os.symlink(trace, to)}[spoil](file)
     line = refusal("--recover", path)
     assert path in line and file.name in line and "what was in it is lost" in line
     assert trace.read_bytes() == before and not os.path.exists(path)

@@ -24,6 +24,8 @@ import builtins
 import contextlib
 import importlib
 import os
+import time
+from _thread import get_ident
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -127,12 +129,42 @@ __all__ = [
 ]
 
 
+_loading = set()  # threads that load a module of ours
+
+
+class _Nothing:
+    """A range, mark or counter of a signal handler that has interrupted the loading of what records: there is none."""
+
+    def __init__(self, *_, **__): ...
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        return None
+
+    def __call__(self, function):
+        return function
+
+    def __bool__(self):
+        return False
+
+
 def __getattr__(name: str):
     # who only records need not load what reads traces, and the other way round
     module = _MODULE_OF.get(name)
     if module is None:
         raise AttributeError(f"module 'xstrace' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f".{module}", __name__), name)
+    thread = get_ident()
+    is_within = thread in _loading
+    if is_within and module == "_record":  # half of it may be there; the next call finds the whole
+        return time.time_ns if name == "now" else _Nothing
+    _loading.add(thread)
+    try:
+        value = getattr(importlib.import_module(f".{module}", __name__), name)
+    finally:
+        if not is_within:
+            _loading.discard(thread)
     globals()[name] = value
     return value
 

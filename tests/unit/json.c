@@ -243,6 +243,39 @@ static void escape_for_perfetto(void)
 	      "%.30s", out);
 }
 
+/* JSON that a program has made: the same for all readers, and valid still. */
+static void copies_json(void)
+{
+	static const char *const texts[][2] = {
+		{ "[\"a\\\\\",1]", "[\"a\\u005c\",1]" },
+		{ "{\"\\\\\\\\\":\"\\\\\\\"\"}", "{\"\\\\\\u005c\":\"\\\\\\\"\"}" },
+		{ "\"\\ud800\"", "\"\\ufffd\"" },
+		{ "\"\\uD83D\\uDE00\\udc00\"", "\"\\uD83D\\uDE00\\ufffd\"" },
+		{ "\"\\ud83d\\u0041\\\\ud800\"", "\"\\ufffd\\u0041\\\\ud800\"" },
+	};
+	char out[64];
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		const char *from = texts[i][0], *wanted = texts[i][1];
+		char *end = xs_json_copy(out, from, strlen(from));
+		size_t n = (size_t)(end - out);
+
+		CHECK(n == strlen(wanted) && !memcmp(out, wanted, n), "%s becomes %.*s", from,
+		      (int)n, out);
+		CHECK(xs_json_valid(from, strlen(from)) && xs_json_valid(out, n), "%s", from);
+	}
+}
+
+static void long_numbers(void)
+{
+	char number[4400];
+
+	memset(number, '7', sizeof(number));
+	CHECK(xs_json_valid(number, 4300) && !xs_json_valid(number, 4301), "an integer");
+	number[4301] = '.';
+	CHECK(xs_json_valid(number, 4400), "a fraction");
+}
+
 /* The validator is the judge: it must find faults. */
 static void validator_finds_faults(void)
 {
@@ -289,5 +322,7 @@ int main(int argc, char **argv)
 	tap_run("escape: all texts of one and two bytes, long characters", escape_all_short_texts);
 	tap_run("escape: by example", escape_by_example);
 	tap_run("escape: what Perfetto's parser can read", escape_for_perfetto);
+	tap_run("JSON of programs: what all readers can read", copies_json);
+	tap_run("JSON of programs: long numbers", long_numbers);
 	return tap_done();
 }

@@ -77,3 +77,46 @@ char *xs_json_escape(char *out, const char *text, size_t length)
 	}
 	return out;
 }
+
+/* The value of \uXXXX, which stands at p. */
+static unsigned escaped(const char *p)
+{
+	unsigned value = 0;
+
+	for (int i = 2; i < 6; i++) {
+		unsigned digit = (unsigned char)p[i];
+
+		value = value << 4 | (digit <= '9' ? digit - '0' : (digit | 0x20) - 'a' + 10);
+	}
+	return value;
+}
+
+/* As much of the text as one escape is, or a pair of them that makes one character. */
+static size_t put_escaped(char **out, const char *text, size_t left)
+{
+	unsigned value = text[1] == 'u' ? escaped(text) : 0;
+	size_t n = text[1] == 'u' ? 6 : 2;
+
+	if (value >= 0xd800 && value < 0xdc00 && left >= 12 && text[6] == '\\' && text[7] == 'u' &&
+	    escaped(text + 6) >= 0xdc00 && escaped(text + 6) < 0xe000)
+		n = 12;
+	else if (value >= 0xd800 && value < 0xe000)
+		text = "\\ufffd";
+	else if (text[1] == '\\' && left > 2 && text[2] == '"') {
+		*out = (char *)memcpy(*out, "\\u005c", 6) + 6; /* as above */
+		return 2;
+	}
+	*out = (char *)memcpy(*out, text, n) + n;
+	return n;
+}
+
+char *xs_json_copy(char *out, const char *text, size_t length)
+{
+	for (size_t i = 0; i < length;) {
+		if (text[i] == '\\') /* inside of a string */
+			i += put_escaped(&out, text + i, length - i);
+		else
+			*out++ = text[i++];
+	}
+	return out;
+}

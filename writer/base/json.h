@@ -119,7 +119,17 @@ char *xs_json_escape(char *out, const char *text, size_t length);
 /* Length of the valid UTF-8 sequence at text, or 0. */
 size_t xs_json_utf8(const unsigned char *text, size_t length);
 
-/* Is the text one JSON value, of valid UTF-8 and nested at most 64 deep? */
+/*
+ * Is the text one JSON value, of valid UTF-8, nested at most 64 deep, with integers of 4,300 digits
+ * at most? (More, or less, our readers refuse.)
+ */
 bool xs_json_valid(const char *text, size_t length);
+
+/*
+ * Copies JSON that is valid as above, so that all readers take it: halves of surrogate pairs become
+ * U+FFFD, and a backslash in front of a closing quote is written by its number. Writes at most 3 *
+ * length bytes; returns the end.
+ */
+char *xs_json_copy(char *out, const char *text, size_t length);
 
 #endif

@@ -3,7 +3,8 @@
  */
 #include "json.h"
 
-#define DEPTH_MAX 64u
+#define DEPTH_MAX  64u
+#define DIGITS_MAX 4300 /* of an integer */
 
 struct text {
 	const unsigned char *at, *end;
@@ -43,8 +44,12 @@ static bool digits(struct text *t)
 
 static bool number(struct text *t)
 {
+	const unsigned char *from = t->at;
+
 	(void)take(t, '-');
 	if (!take(t, '0') && !digits(t))
+		return false;
+	if (t->at - from > DIGITS_MAX && (t->at == t->end || !strchr(".eE", *t->at)))
 		return false;
 	if (take(t, '.') && !digits(t))
 		return false;

@@ -3,6 +3,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -159,6 +160,30 @@ static void tell_spoilt(struct xs_loop *loop, const struct found *found, const c
 		"is "
 		"lost, and its trace ends where it was written\n",
 		loop->run.dir, name, found->pid);
+}
+
+/* Of a process whose own file is there no more nothing would be said. */
+static void see_kept(void *user, const char *name)
+{
+	struct xs_loop *loop = user;
+	char file[XS_NAME_MAX];
+	int32_t pid;
+	uint32_t serial;
+
+	if (*name != 'd' || snprintf(file, sizeof(file), "p%s", name + 1) >= (int)sizeof(file))
+		return;
+	if (!xs_process_file_parse(file, &pid, &serial) ||
+	    !faccessat(loop->run.directory, file, F_OK, AT_SYMLINK_NOFOLLOW))
+		return;
+	loop->spoilt = true;
+	xs_tell("[WARNING] --recover %s: %s, the file of process %d, is gone; what was in it is "
+		"lost, and its trace ends where it was written\n",
+		loop->run.dir, file, pid);
+}
+
+void xs_loop_look_for_gone(struct xs_loop *loop)
+{
+	(void)xs_shm_each(loop->run.directory, see_kept, loop);
 }
 
 static void meet(struct look *look, const struct found *found)

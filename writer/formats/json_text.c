@@ -260,6 +260,23 @@ static char *put_utf8(char *out, unsigned c)
 	return out;
 }
 
+/* The character that stands there as \uXXXX, which is passed; half of a surrogate pair: U+FFFD. */
+static unsigned escaped(const char **at, const char *end)
+{
+	const char *p = *at;
+	int high = hex4(p + 2), low = -1;
+
+	*at = p + 6;
+	if (high < 0xd800 || high > 0xdfff)
+		return high < 0 ? 0xfffd : (unsigned)high;
+	if (high < 0xdc00 && end - p >= 12 && p[6] == '\\' && p[7] == 'u')
+		low = hex4(p + 8);
+	if (low < 0xdc00 || low > 0xdfff)
+		return 0xfffd;
+	*at = p + 12;
+	return 0x10000 + (((unsigned)high - 0xd800) << 10) + ((unsigned)low - 0xdc00);
+}
+
 size_t xf_unescape(struct xf_text string, char *out, size_t room)
 {
 	struct xf_text text = xf_inside(string);
@@ -269,7 +286,6 @@ size_t xf_unescape(struct xf_text string, char *out, size_t room)
 	while (p < end && o < stop) {
 		static const char from[] = "bfnrt", to[] = "\b\f\n\r\t";
 		const char *letter;
-		unsigned c;
 
 		if (*p != '\\') {
 			*o++ = *p++;
@@ -281,13 +297,7 @@ size_t xf_unescape(struct xf_text string, char *out, size_t room)
 			p += 2;
 			continue;
 		}
-		c = (unsigned)hex4(p + 2);
-		p += 6;
-		if (c >= 0xd800 && c < 0xdc00 && p + 6 <= end) {
-			c = 0x10000 + ((c - 0xd800) << 10) + ((unsigned)hex4(p + 2) - 0xdc00);
-			p += 6;
-		}
-		o = put_utf8(o, c);
+		o = put_utf8(o, escaped(&p, end));
 	}
 	if (p < end) /* no half characters */
 		while (o > out && (o[-1] & 0x80)) {

@@ -100,7 +100,7 @@ char *xs_chrome_put_text(char *o, const struct xs_arg *arg, const unsigned char 
 
 	if (arg->type == XS_VALUE_JSON && !arg->cut && !memchr(text, '\n', arg->count) &&
 	    !memchr(text, '\r', arg->count) && xs_json_valid(text, arg->count))
-		return mempcpy(o, text, arg->count);
+		return xs_json_copy(o, text, arg->count);
 	return xs_put(xs_json_escape(xs_put(o, "\""), text, arg->count), "\"");
 }
 

@@ -57,7 +57,7 @@ void xs_chrome_about(struct xs_process *process, uint32_t key, const char *text,
 		     bool json)
 {
 	struct xs_chrome *chrome = xs_chrome_of(process);
-	uint32_t most = (uint32_t)(json ? length : 6 * length + 2) + 6 * 256 + 8;
+	uint32_t most = (uint32_t)(json ? 3 * length : 6 * length + 2) + 6 * 256 + 8;
 	struct about *about;
 	char *copy;
 
@@ -95,7 +95,7 @@ static char *put_member(char *o, const struct xs_process *process, const struct 
 	if (!about->json)
 		return xs_put(xs_json_escape(xs_put(o, "\""), about->text, about->length), "\"");
 	value = o;
-	o = mempcpy(o, about->text, about->length);
+	o = xs_json_copy(o, about->text, about->length);
 	for (; value < o; value++)
 		if (*value == '\n' || *value == '\r') /* between values: text has none */
 			*value = ' ';

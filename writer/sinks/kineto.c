@@ -41,7 +41,7 @@ char *xs_kineto_put_head(char *o, const struct xs_process *process)
 /* ---- the end of the file ---- */
 
 #define PROPERTIES_MAX 1024u
-#define DEVICE_ROOM    (64u + 6u * 1024u + PROPERTIES_MAX)
+#define DEVICE_ROOM    (64u + 6u * 1024u + 3u * PROPERTIES_MAX)
 
 size_t xs_kineto_tail_room(const struct xs_chrome *chrome)
 {
@@ -63,7 +63,7 @@ static char *put_properties(char *o, const struct xs_process *process, uint32_t 
 	*end++ = '}';
 	if (!xs_json_valid(object, (size_t)(end - object)))
 		return o;
-	return mempcpy(xs_put(o, ","), facts.text, facts.length);
+	return xs_json_copy(xs_put(o, ","), facts.text, facts.length);
 }
 
 static char *put_devices(char *o, const struct xs_process *process)
