@@ -56,8 +56,13 @@ static size_t whole_lines(const char *text, size_t length)
 	return length;
 }
 
-/* lines: after an error, the whole lines that reached the file are kept. */
-static int write_all(struct xs_output *out, const char *data, size_t length, bool lines)
+static size_t whole(const struct xs_output *out, const char *data, size_t length)
+{
+	return out->whole ? out->whole(data, length) : whole_lines(data, length);
+}
+
+/* plain: after an error, the whole lines or packets that reached the file are kept. */
+static int write_all(struct xs_output *out, const char *data, size_t length, bool plain)
 {
 	size_t done = 0;
 	int error = 0;
@@ -71,7 +76,7 @@ static int write_all(struct xs_output *out, const char *data, size_t length, boo
 			error = -errno;
 	}
 	if (error)
-		done = lines ? whole_lines(data, done) : 0;
+		done = plain ? whole(out, data, done) : 0;
 	out->previous = out->offset;
 	out->offset += done;
 	return error;
@@ -113,15 +118,23 @@ int xs_output_write(struct xs_output *out, const char *text, size_t length)
 	return out->error;
 }
 
-/* Where the last whole line ends that ends at or before `offset`; 0: none in reach. */
-static uint64_t line_before(const struct xs_output *out, uint64_t offset)
+/*
+ * Where the last whole line or packet ends that ends at or before `offset`; 0: none in reach. Lines
+ * are found from anywhere, packets from where one begins: at `from`.
+ */
+static uint64_t whole_before(const struct xs_output *out, uint64_t from, uint64_t offset)
 {
-	char text[65536];
-	uint64_t from = offset > sizeof(text) ? offset - sizeof(text) : 0;
-	ssize_t n = pread(out->fd, text, (size_t)(offset - from), (off_t)from);
-	size_t whole = n > 0 ? whole_lines(text, (size_t)n) : 0;
+	char *data;
+	ssize_t n;
+	size_t found;
 
-	return whole ? from + whole : 0;
+	if (!out->whole)
+		from = offset - (offset < 65536 ? offset : 65536);
+	data = from < offset ? malloc((size_t)(offset - from)) : NULL;
+	n = data ? pread(out->fd, data, (size_t)(offset - from), (off_t)from) : 0;
+	found = n > 0 ? whole(out, data, (size_t)n) : 0;
+	free(data);
+	return found ? from + found : 0;
 }
 
 static bool cut(struct xs_output *out, uint64_t offset)
@@ -136,24 +149,26 @@ int xs_output_close(struct xs_output *out, const char *tail, size_t length)
 	int error = 0;
 
 	if (out->fd >= 0) {
-		uint64_t offset, previous;
+		uint64_t offset, previous, before;
 
 		(void)xs_output_flush(out);
 		error = out->error;
 		offset = out->offset;
 		previous = out->previous;
 		/*
-		 * on a full disk: behind the last whole line; if that does not fit either, at the
-		 * price of the piece before it
+		 * on a full disk: behind the last whole line or packet; if that does not fit
+		 * either, at the price of the piece before it
 		 */
 		if (error < 0)
 			(void)cut(out, offset);
 		if (write_piece(out, tail, length) < 0) {
 			error = error ? error : -errno;
 			/* file systems give room in blocks: one or two more than the tail needs */
-			if (!out->compress && !out->borrowed && offset > length + 8192 &&
-			    line_before(out, offset - length - 8192) > previous)
-				previous = line_before(out, offset - length - 8192);
+			before = !out->compress && !out->borrowed && offset > length + 8192
+					 ? whole_before(out, previous, offset - length - 8192)
+					 : 0;
+			if (before > previous)
+				previous = before;
 			if (cut(out, previous) && write_piece(out, tail, length) < 0)
 				(void)cut(out, previous);
 		}

@@ -27,7 +27,12 @@ struct xs_output {
 	uint32_t compress; /* enum xs_compress */
 	/* the descriptor is not ours: what is written is never cut back, nor the file closed */
 	bool borrowed;
-	bool makes_room;    /* xs_output_put() does; the merger's front is memory alone */
+	bool makes_room; /* xs_output_put() does; the merger's front is memory alone */
+	/*
+	 * How much of what was written, from a write's beginning on, are whole things that may end
+	 * the file. NULL: lines.
+	 */
+	size_t (*whole)(const char *data, size_t length);
 	void *zstd, *frame; /* ZSTD_CCtx, output buffer */
 	size_t frame_room;
 	uint64_t device, inode; /* of the file, once it is closed; 0: there was none of ours */

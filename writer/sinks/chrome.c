@@ -207,6 +207,8 @@ static bool open_trace(struct xs_process *process)
 	}
 	if (process->run->recovering && process->kept)
 		xs_chrome_take_up(chrome, &process->kept->numbers);
+	if (chrome->perfetto)
+		chrome->out.whole = xs_perfetto_whole;
 	process->sink[XS_SINK_CHROME] = chrome;
 	process->out = &chrome->out;
 	if (offset) { /* it has its names */
@@ -494,6 +496,8 @@ static bool finish_trace(struct xs_process *process, enum xs_end end, int status
 
 	if (tail)
 		length = (size_t)(put_tail(tail, process, end, status) - tail);
+	if (chrome->perfetto)
+		xs_perfetto_begin_anew(chrome->perfetto);
 	if (tail && chrome->perfetto)
 		length = (size_t)(xs_perfetto_put(chrome->perfetto, tail, tail + length) - tail);
 	written = chrome->out.offset;

@@ -46,17 +46,31 @@ struct xs_perfetto *xs_perfetto_create(const struct xs_process *process)
 	return p;
 }
 
+static void forget_sequences(struct xs_perfetto *p)
+{
+	for (uint32_t i = 0; i < p->index.count && i < p->sequence_room; i++)
+		for (int kind = 0; kind < XS_PF_KINDS; kind++)
+			free(p->sequences[i].told[kind]);
+	free(p->sequences);
+	p->sequences = NULL;
+	p->sequence_room = 0;
+	xf_map_free(&p->index);
+}
+
+void xs_perfetto_begin_anew(struct xs_perfetto *p)
+{
+	p->first += p->index.count;
+	forget_sequences(p);
+	xf_map_init(&p->index, SEQUENCES, UINT32_MAX);
+}
+
 void xs_perfetto_free(struct xs_perfetto *p)
 {
 	if (!p)
 		return;
-	for (uint32_t i = 0; i < p->index.count && i < p->sequence_room; i++)
-		for (int kind = 0; kind < XS_PF_KINDS; kind++)
-			free(p->sequences[i].told[kind]);
+	forget_sequences(p);
 	for (int kind = 0; kind < XS_PF_KINDS; kind++)
 		xf_map_free(&p->texts[kind]);
-	xf_map_free(&p->index);
-	free(p->sequences);
 	free(p->packet.data);
 	free(p->fields.data);
 	free(p);

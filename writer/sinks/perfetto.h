@@ -20,6 +20,15 @@
 struct xs_perfetto *xs_perfetto_create(const struct xs_process *process);
 void xs_perfetto_free(struct xs_perfetto *perfetto);
 
+/*
+ * What is put from here on needs nothing that was put before, which a full disk may have cost. Of
+ * no task may more be put.
+ */
+void xs_perfetto_begin_anew(struct xs_perfetto *perfetto);
+
+/* Bytes of whole packets among these, which begin with one; a task's begin goes with its end. */
+size_t xs_perfetto_whole(const char *data, size_t length);
+
 /* A plain task. */
 void xs_perfetto_task(struct xs_track *track, const struct xs_task *task);
 
