@@ -86,6 +86,26 @@ bool xs_is_child(void)
 
 /* ---- calm ---- */
 
+/*
+ * glibc's handler of cancellation does not ask whether it is disabled, only of which type it is.
+ * The signal may have been sent just before.
+ */
+static struct xs_cancelled not_now(void)
+{
+	struct xs_cancelled before;
+
+	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before.state);
+	(void)pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &before.type);
+	return before;
+}
+
+/* The thread may end here. */
+static void as_before(struct xs_cancelled before)
+{
+	(void)pthread_setcanceltype(before.type, NULL);
+	(void)pthread_setcancelstate(before.state, NULL);
+}
+
 static bool is_pending(void)
 {
 	sigset_t pending;
@@ -97,7 +117,7 @@ void xs_calm_begin(struct xs_calm *ret)
 {
 	sigset_t kept_away;
 
-	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &ret->cancel_state);
+	ret->cancelled = not_now();
 	(void)sigemptyset(&kept_away);
 	(void)sigaddset(&kept_away, SIGXFSZ);
 	(void)pthread_sigmask(SIG_BLOCK, &kept_away, &ret->signals);
@@ -114,7 +134,7 @@ void xs_calm_end(const struct xs_calm *calm)
 	if (!calm->was_pending && is_pending())
 		(void)sigtimedwait(&ours, NULL, &now);
 	(void)pthread_sigmask(SIG_SETMASK, &calm->signals, NULL);
-	(void)pthread_setcancelstate(calm->cancel_state, NULL);
+	as_before(calm->cancelled);
 }
 
 /* ---- locks ---- */
@@ -130,23 +150,23 @@ static void claim(void)
 
 int xs_lock(struct xs_api_lock *lock)
 {
-	int cancel_state;
+	struct xs_cancelled before;
 
 	claim();
 	if (xs_is_child())
 		return xs_refuse(XSTRACE_OFF, "this process was forked from one that uses xstrace; "
 					      "it is not traced");
-	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+	before = not_now();
 	pthread_mutex_lock(&lock->mutex);
-	lock->cancel_state = cancel_state;
+	lock->cancelled = before;
 	return XSTRACE_OK;
 }
 
 int xs_unlock(struct xs_api_lock *lock, int result)
 {
-	int cancel_state = lock->cancel_state;
+	struct xs_cancelled before = lock->cancelled;
 
 	pthread_mutex_unlock(&lock->mutex);
-	(void)pthread_setcancelstate(cancel_state, NULL);
+	as_before(before);
 	return result;
 }

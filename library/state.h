@@ -25,12 +25,17 @@ enum xs_how {
 	XS_HOW_HOSTED,	 /* it has */
 };
 
+/* How a thread could be cancelled before. */
+struct xs_cancelled {
+	int state, type;
+};
+
 /*
  * Around the writing of files: the thread is not cancelled there, and a file that grows beyond
  * RLIMIT_FSIZE is an error (SIGXFSZ stays away).
  */
 struct xs_calm {
-	int cancel_state;
+	struct xs_cancelled cancelled;
 	sigset_t signals;
 	bool was_pending;
 };
@@ -38,7 +43,7 @@ struct xs_calm {
 /* Its holder is not cancelled: nobody would give it back. */
 struct xs_api_lock {
 	pthread_mutex_t mutex;
-	int cancel_state; /* of the holder */
+	struct xs_cancelled cancelled; /* of the holder */
 };
 
 /* All but what is atomic is read and changed with the lock held. */

@@ -21,6 +21,19 @@ def test_cancelled_threads(xstrace, private):
     assert run(xstrace, "cancel") == "once more: 0\n"
 
 
+def test_threads_that_are_cancelled_anywhere(xstrace):
+    """Also where the signal was sent before we had said that it must not be."""
+    run = xstrace("--chrome-itt-logging", "library_odd", ["anywhere"], timeout=60)
+    assert (run.status, run.out) == (0, "all joined\n")
+
+
+def test_many_traces_in_a_run_of_the_launcher(xstrace):
+    """Each has another id; the former one's room is free again."""
+    run = xstrace("--chrome-itt-logging", "library_odd", ["often", 4000])
+    assert run.status == 0 and not [line for line in run.said if "WARNING" in line], run.said
+    assert "omitted" not in run.trace.other
+
+
 def test_small_stacks(xstrace, private):
     assert run(xstrace, "stack") == "stop: 0\n"
 

@@ -2,6 +2,8 @@
  * A program that contains xstrace and does with it what nobody expects. It prints results.
  *
  *	library_odd cancel	threads are cancelled within every function
+ *	library_odd anywhere	threads that can be cancelled at any instruction are
+ *	library_odd often N	N traces, one after the other
  *	library_odd stack	every function on a stack of PTHREAD_STACK_MIN
  *	library_odd post	the function that is told events starts the next trace
  *	library_odd fork	a child frees and saves its parent's trace
@@ -181,6 +183,37 @@ static void cancel(void)
 	}
 	(void)stop_and_free();
 	say("once more", trace_once());
+}
+
+static void start_and_stop(void)
+{
+	struct xstrace_trace *trace;
+
+	(void)xstrace_start();
+	if (!xstrace_stop(&trace))
+		xstrace_trace_free(trace);
+}
+
+static void *start_for_ever(void *unused)
+{
+	(void)pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
+	for (;;)
+		start_and_stop();
+	return unused;
+}
+
+static void anywhere(void)
+{
+	for (unsigned i = 0; i < 60; i++) {
+		pthread_t thread;
+
+		(void)pthread_create(&thread, NULL, start_for_ever, NULL);
+		(void)usleep(i * 200);
+		(void)pthread_cancel(thread);
+		(void)pthread_join(thread, NULL);
+	}
+	start_and_stop();
+	puts("all joined");
 }
 
 static void *call_once(void *unused)
@@ -483,6 +516,11 @@ int main(int argc, char **argv)
 
 	if (!strcmp(kind, "cancel"))
 		cancel();
+	else if (!strcmp(kind, "anywhere"))
+		anywhere();
+	else if (!strcmp(kind, "often"))
+		for (int i = 0; i < atoi(word); i++)
+			start_and_stop();
 	else if (!strcmp(kind, "stack"))
 		on_a_small_stack();
 	else if (!strcmp(kind, "post"))

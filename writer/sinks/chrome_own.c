@@ -14,7 +14,7 @@
 struct xs_chrome_about {
 	uint32_t count, length; /* length: bytes of JSON that they need at most */
 	struct about {
-		uint32_t key, length;
+		uint32_t key, length, most; /* most: of JSON */
 		bool json;
 		char *text;
 	} about[ABOUTS_MAX];
@@ -57,7 +57,7 @@ void xs_chrome_about(struct xs_process *process, uint32_t key, const char *text,
 		     bool json)
 {
 	struct xs_chrome *chrome = xs_chrome_of(process);
-	uint32_t most = (uint32_t)(json ? 3 * length : 6 * length + 2) + 6 * 256 + 8;
+	size_t most = (json ? 3 * length : 6 * length + 2) + 6 * 256 + 8;
 	struct about *about;
 	char *copy;
 
@@ -76,7 +76,8 @@ void xs_chrome_about(struct xs_process *process, uint32_t key, const char *text,
 	about->text = copy;
 	about->length = (uint32_t)length;
 	about->json = json;
-	chrome->about->length += most;
+	chrome->about->length += (uint32_t)most - about->most; /* the former word goes */
+	about->most = (uint32_t)most;
 }
 
 size_t xs_chrome_about_room(const struct xs_chrome *chrome)
