@@ -112,8 +112,8 @@ static bool say_damage(const struct xt_trace *trace)
 			trace->path);
 	if (trace->unfit)
 		xs_tell("xstrace-tables: %s: %llu events without a usable ph, pid, time or "
-			"beginning; left out\n",
-			trace->path, (unsigned long long)trace->unfit);
+			"beginning, or of more than %u processes; left out\n",
+			trace->path, (unsigned long long)trace->unfit, XT_PROCESSES);
 	return !r->error && !r->source.error && !r->left_out && !r->cut && !trace->unfit;
 }
 

@@ -1,5 +1,7 @@
 """A thread that ends in the middle of a call, or leaves it by a jump: the others neither wait for it nor lose what they do. And sandboxes."""
 
+import csv
+
 import pytest
 from conftest import APPS, compile_c
 from gpu_log import DRIVER, SoftGPU
@@ -237,3 +239,45 @@ def test_the_wait_at_exit_comes_first(xstrace):
     run = xstrace(KERNELS, program, timeout=30)
     assert (run.status, run.out) == (0, "complete\n")
     assert [slice.name for slice in run.trace.device] == ["clEnqueueNativeKernel"]
+
+
+HANGS = r"""
+#include <level_zero/ze_api.h>
+#include <unistd.h>
+int main(void)
+{
+	ze_context_desc_t context_desc = { .stype = ZE_STRUCTURE_TYPE_CONTEXT_DESC };
+	ze_command_queue_desc_t queue_desc = { .stype = ZE_STRUCTURE_TYPE_COMMAND_QUEUE_DESC };
+	ze_host_mem_alloc_desc_t memory_desc = { .stype = ZE_STRUCTURE_TYPE_HOST_MEM_ALLOC_DESC };
+	ze_command_list_handle_t list;
+	ze_context_handle_t context;
+	ze_device_handle_t device;
+	ze_driver_handle_t driver;
+	uint32_t one = 1;
+	void *memory;
+
+	zeInit(0);
+	zeDriverGet(&one, &driver);
+	zeDeviceGet(driver, &one, &device);
+	zeContextCreate(driver, &context_desc, &context);
+	zeMemAllocHost(context, &memory_desc, 64, 64, &memory);
+	zeCommandListCreateImmediate(context, device, &queue_desc, &list);
+	for (int i = 0; i < 3; i++)
+		zeCommandListAppendMemoryFill(list, memory, &one, sizeof(one), 64, NULL, 0, NULL);
+	_exit(0);
+}
+"""
+
+
+@needs_ze
+@pytest.mark.parametrize("option, titles", [("-d", ["Device Timing Summary"]), ("-s", ["Kernel Submission Summary"]), ("-d -s", ["Device Timing Summary", "Kernel Submission Summary"])])
+def test_a_report_of_a_device_that_hangs(xstrace, tmp_path, option, titles):
+    """Nothing is known to be complete: the reports that were asked for say so."""
+    env = SoftGPU(tmp_path, DURATION_NS="*=900000000").env
+    app = compile_c(xstrace.home / "hangs", HANGS, "-lze_loader")
+    run = xstrace(option, app, env=env)
+    assert all(run.err.count(f"=== {title} ===") == 1 for title in titles)
+    assert run.err.count("(3 commands are not in this table") == len(titles)
+    run = xstrace(f"{option} -o r.csv --report-format csv", app, env=env)
+    (row,) = csv.DictReader(next(run.cwd.glob("r.*.csv")).open())
+    assert (row["report"], row["open_commands"]) == ("process", "3")

@@ -68,7 +68,11 @@ bool xs_timing_print(struct xs_process *process)
 					       .table = reports[i].table,
 					       .device = reports[i].device };
 
-		if (!reports[i].wanted || !reports[i].table->count)
+		/* that nothing is known to be complete is what is to be seen of a device that hangs
+		 */
+		if (!reports[i].wanted ||
+		    (!reports[i].table->count &&
+		     !(reports[i].device && (process->open_commands || process->untimed))))
 			continue;
 		view.report = xs_report_of(process, reports[i].kind);
 		if (!view.report)
