@@ -6,6 +6,12 @@
 
 typedef unsigned long long ull;
 
+/* Also without a row there is something to tell then: the device may hang. */
+static bool lacks_some(const struct xs_process *process)
+{
+	return process->open_commands || process->untimed;
+}
+
 /* What a table of device work lacks. */
 static void print_missing(struct xs_report *report, const struct xs_process *process)
 {
@@ -68,11 +74,8 @@ bool xs_timing_print(struct xs_process *process)
 					       .table = reports[i].table,
 					       .device = reports[i].device };
 
-		/* that nothing is known to be complete is what is to be seen of a device that hangs
-		 */
 		if (!reports[i].wanted ||
-		    (!reports[i].table->count &&
-		     !(reports[i].device && (process->open_commands || process->untimed))))
+		    (!reports[i].table->count && !(reports[i].device && lacks_some(process))))
 			continue;
 		view.report = xs_report_of(process, reports[i].kind);
 		if (!view.report)
