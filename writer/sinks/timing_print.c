@@ -29,6 +29,15 @@ static void print_missing(struct xs_report *report, const struct xs_process *pro
 				process->open_commands == 1 ? " is" : "s are");
 }
 
+/* In front of the first table of text. */
+static void print_recovered(struct xs_report *report, const struct xs_process *process)
+{
+	if (process->run->recovering && process->kept && process->kept->committed &&
+	    process->run->options->report_format == XS_REPORT_TEXT)
+		xs_report_print(report, "\n(recovered: what the killed drain process had read "
+					"before is not in these tables)\n");
+}
+
 /* Behind the last table of text. */
 static void print_overhead(struct xs_report *report, const struct xs_process *process)
 {
@@ -82,10 +91,8 @@ bool xs_timing_print(struct xs_process *process)
 			continue;
 		xs_table_sort(reports[i].table);
 		xs_table_sort(&summary->ccl_sizes);
-		if (!something && process->run->recovering && process->kept &&
-		    process->kept->committed && options->report_format == XS_REPORT_TEXT)
-			xs_report_print(view.report, "\n(recovered: what the killed drain process "
-						     "had read before is not in these tables)\n");
+		if (!something)
+			print_recovered(view.report, process);
 		view.devices = reports[i].device && xs_timing_needs_device(reports[i].table);
 		something = true;
 		if (options->report_format != XS_REPORT_TEXT) {
