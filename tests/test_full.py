@@ -12,6 +12,7 @@ import pytest
 
 from conftest import APPS, NOBODY, XSTRACE, compile_c, copy_build, expected_lines, mounted, program, root_only, wait_until
 from test_endings import truth
+from xstrace import open_trace, pftrace
 
 ITT = "--chrome-itt-logging"
 SMALL = f"{ITT} --ring-size 64K"
@@ -289,6 +290,60 @@ def test_full_disk(xstrace, size, compress):
         # a first frame (1 MiB of JSON) or the blocks that the end needs may be more than there is
         check_full_disk(run, "No space left", 1 if size in ("100k", "300k", "1m") and "zstd" not in compress else 0)
         assert run.trace_files
+
+
+MARKS = r"""
+#include <ittnotify.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+int main(int argc, char **argv)
+{
+	__itt_domain *domain = __itt_domain_create("marks");
+	__itt_string_handle *name = __itt_string_handle_create("a");
+	struct timespec now;
+
+	for (int i = 0; i < 60000; i++) {
+		if (i == 50000)
+			usleep(500000);
+		__itt_marker(domain, __itt_null, name, __itt_scope_track_group);
+	}
+	if (argc == 1) {
+		__itt_task_begin(domain, __itt_null, __itt_null, name);
+		__itt_task_end(domain);
+	}
+	(void)argv;
+	clock_gettime(CLOCK_REALTIME, &now);
+	printf("%lld\n", now.tv_sec * 1000000000ll + now.tv_nsec);
+	return 0;
+}
+"""
+
+
+def shown(run, monkeypatch):
+    """All events of a file in Perfetto's format, also those that the reader keeps to itself."""
+    base = run.trace.header["baseTimeNanoseconds"]
+    monkeypatch.setattr(pftrace, "OWN", frozenset())
+    with open_trace(run.trace_files[0]) as trace:
+        return base, list(trace)
+
+
+def test_the_end_of_a_program_without_spans(xstrace, monkeypatch):
+    _, events = shown(xstrace(f"{ITT} --format perfetto", compile_c(xstrace.home / "marks", MARKS), ["no task"]), monkeypatch)
+    times = {event["name"]: event["ts"] for event in events if "ts" in event}
+    assert times["xstrace::end"] >= times["xstrace::trace"] > 0
+
+
+@root_only
+def test_the_end_is_at_its_time_whatever_the_disk_did_not_take(xstrace, monkeypatch):
+    """Times in a sequence of Perfetto's packets are told by how much later they are than the packet before, which may be lost."""
+    app = compile_c(xstrace.home / "marks", MARKS)
+    with mounted(xstrace.cwd, "size=200k"):
+        run = xstrace(f"{ITT} --format perfetto", app)
+        base, events = shown(run, monkeypatch)
+    (end,) = (event for event in events if event["name"] == "xstrace::end")
+    assert 100 < len(events) < 50000 and base + end["ts"] > int(run.out) - 100_000_000
 
 
 def test_a_working_directory_that_no_path_leads_to(xstrace):

@@ -415,7 +415,10 @@ static char *put_tail(char *o, struct xs_process *process, enum xs_end end, int 
 	o = xs_put(xs_put_count(o, "\"sort_index\":", (uint64_t)process->pid),
 		   chrome->perfetto ? "}},\n" : "}}\n],");
 	if (chrome->perfetto)
-		o = put_instant(o, process, process->last_ns, "xstrace::end");
+		o = put_instant(o, process,
+				process->last_ns ? process->last_ns
+						 : xs_process_ns(process, process->join_tick),
+				"xstrace::end");
 	if (chrome->kineto)
 		o = xs_put(xs_kineto_put_tail(o, process), ",");
 	o = xs_put(o, "\"otherData\":{");
