@@ -453,6 +453,7 @@ int main(int argc, char **argv)
 """
 
 
+@pytest.mark.long(keep=2)
 @root_only
 @pytest.mark.parametrize("head, tail", [("~0", "0"), ("0", "~0"), ("~0", "~0"), ("8", "~0"), ("16", "0"), ("1048576", "16"), ("0x7fffffffffff", "1")])
 def test_odd_words_that_stay(xstrace, head, tail):
