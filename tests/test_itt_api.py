@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from conftest import APPS, BUILD, ROOT
+from conftest import APPS, BUILD, ROOT, compile_c
 
 ITT = "--chrome-itt-logging"
 STEP = 2_000_000  # ns that apps/itt_api.h sleeps in each step
@@ -842,3 +842,33 @@ def test_a_clock_without_a_pace(xstrace):
     tasks = [s for s in run.trace.slices if s.name in ("own::outer", "own::inner", "own::lapped")]
     assert len(tasks) == 12 and all(s.args["clock"] == "not placed" for s in tasks)
     assert all(s.end - s.start < 10**9 for s in tasks)
+
+
+OPEN_FRAMES = r"""
+#include <ittnotify.h>
+#include <stdlib.h>
+
+int main(int argc, char **argv)
+{
+	__itt_domain *domain = __itt_domain_create("open");
+
+	(void)argc;
+	for (int i = atoi(argv[1]); i; i--) {
+		__itt_id id = __itt_id_make(domain, (unsigned long long)i);
+
+		__itt_frame_begin_v3(domain, &id);
+	}
+	return 0;
+}
+"""
+
+
+def test_frames_that_never_end_cost_what_they_are(xstrace):
+    """Where thousands lie in each other, a place for one more is not looked for among all of them."""
+    app = compile_c(xstrace.home / "frames", OPEN_FRAMES)
+    ns = []
+    for count in (6000, 60000):
+        run = xstrace("--chrome-itt-logging --ring-size 16M", app, [count])
+        assert len(run.trace.slices) == count and all(s.unfinished for s in run.trace.slices)
+        ns.append(run.trace.other["overhead"]["drain_cpu_ns"])
+    assert ns[1] < 35 * ns[0], ns

@@ -40,6 +40,27 @@ static void move_gap(struct xs_lane *lane, uint32_t to)
 	lane->gap = to;
 }
 
+/* How many begin before `end`; `at` do, and mostly no more. */
+static uint32_t begun(const struct xs_lane *lane, uint32_t at, uint64_t end)
+{
+	uint32_t low = at, high = at;
+
+	for (uint32_t step = 1; high < lane->count && interval(lane, high)->start < end;
+	     step *= 2) {
+		low = high + 1;
+		high = lane->count - high > step ? high + step : lane->count;
+	}
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (interval(lane, middle)->start < end)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
 /*
  * Does [start, end] overlap an interval of the lane otherwise than by nesting? `at`: how many begin
  * before it.
@@ -47,12 +68,11 @@ static void move_gap(struct xs_lane *lane, uint32_t to)
 static bool crosses(const struct xs_lane *lane, uint32_t at, uint64_t start, uint64_t end,
 		    bool folded)
 {
-	uint32_t first = at, depth = 0;
+	uint32_t first, depth = 0;
 
 	if (start >= lane->latest)
 		return false;
-	while (first < lane->count && interval(lane, first)->start < end)
-		first++;
+	first = begun(lane, at, end);
 	/* what is not looked at may cross; and a lane on which too many are open is left at once */
 	if (first > LOOK_BACK && interval(lane, first - LOOK_BACK - 1)->reach > start)
 		return true;
