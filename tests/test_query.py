@@ -454,6 +454,7 @@ def test_no_trace(tmp_path, text, says):
     assert says in error and len(error.splitlines()) <= 2 and str(path) in error
     with pytest.raises(NoTables, match=says):
         package.open(path)
+    assert os.listdir(tmp_path) == ["no.json"]  # no place for tables that there are none of
 
 
 # ---- memory ----

@@ -243,6 +243,7 @@ def _cached(path, status, place, memory_limit, zstd_window, threads):
                 os.rename(unfinished, directory)
         finally:
             shutil.rmtree(unfinished, ignore_errors=True)
+            _remove_empty(place)
     found = _taken(path, directory)
     if not found:
         raise OSError("changed while it was read")
@@ -307,6 +308,14 @@ def _remove_others(place):
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(directory, ignore_errors=True)
         os.close(lock)
+
+
+def _remove_empty(place):
+    """The directory, where no tables came to lie: of a file that is no trace. The caller has the lock; who waits for it finds another place."""
+    with contextlib.suppress(OSError):
+        if os.listdir(place) == ["lock"]:
+            os.unlink(os.path.join(place, "lock"))
+            os.rmdir(place)
 
 
 def _run(path, directory, memory_limit, zstd_window, threads):
