@@ -395,6 +395,20 @@ static char *put_thread(char *o, struct xs_run *run, const struct xs_thread_stat
 	return xs_put(o, "}");
 }
 
+/* What is in no slice, or in half of one. */
+static char *put_missing(char *o, const struct xs_process *process)
+{
+	if (process->open_commands)
+		o = xs_put_count(o, ",\"open_commands\":", process->open_commands);
+	if (process->open_requests)
+		o = xs_put_count(o, ",\"open_requests\":", process->open_requests);
+	if (process->unmatched)
+		o = xs_put_count(o, ",\"unmatched_ends\":", process->unmatched);
+	if (process->excluded)
+		o = xs_put_count(o, ",\"excluded_calls\":", process->excluded);
+	return o;
+}
+
 /* What ends the list of events, and all that is known of the process now. */
 static char *put_tail(char *o, struct xs_process *process, enum xs_end end, int status)
 {
@@ -435,14 +449,7 @@ static char *put_tail(char *o, struct xs_process *process, enum xs_end end, int 
 	o = put_told(o, process);
 	if (!chrome->kineto)
 		o = xs_chrome_put_about(o, process);
-	if (process->open_commands)
-		o = xs_put_count(o, ",\"open_commands\":", process->open_commands);
-	if (process->open_requests)
-		o = xs_put_count(o, ",\"open_requests\":", process->open_requests);
-	if (process->unmatched)
-		o = xs_put_count(o, ",\"unmatched_ends\":", process->unmatched);
-	if (process->excluded)
-		o = xs_put_count(o, ",\"excluded_calls\":", process->excluded);
+	o = put_missing(o, process);
 	o = put_omitted(o, process);
 	if (process->corrupt)
 		o = xs_put_count(o, ",\"corrupt_rings\":", process->corrupt);
