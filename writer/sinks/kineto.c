@@ -63,7 +63,8 @@ static char *put_properties(char *o, const struct xs_process *process, uint32_t 
 	*end++ = '}';
 	if (!xs_json_valid(object, (size_t)(end - object)))
 		return o;
-	return xs_json_copy(xs_put(o, ","), facts.text, facts.length);
+	/* what was checked, not what may stand there by now */
+	return xs_json_copy(xs_put(o, ","), object + 1, (size_t)(end - object) - 2);
 }
 
 static char *put_devices(char *o, const struct xs_process *process)
