@@ -55,13 +55,14 @@ static char *put_properties(char *o, const struct xs_process *process, uint32_t 
 	struct xs_text facts = xs_device_told(process->run, name).facts;
 	char object[PROPERTIES_MAX + 2], *end;
 
-	if (!facts.length || facts.length > PROPERTIES_MAX ||
-	    memchr(facts.text, '\n', facts.length) || memchr(facts.text, '\r', facts.length))
+	if (!facts.length || facts.length > PROPERTIES_MAX)
 		return o;
 	object[0] = '{';
 	end = mempcpy(object + 1, facts.text, facts.length);
 	*end++ = '}';
-	if (!xs_json_valid(object, (size_t)(end - object)))
+	if (memchr(object, '\n', (size_t)(end - object)) ||
+	    memchr(object, '\r', (size_t)(end - object)) ||
+	    !xs_json_valid(object, (size_t)(end - object)))
 		return o;
 	/* what was checked, not what may stand there by now */
 	return xs_json_copy(xs_put(o, ","), object + 1, (size_t)(end - object) - 2);
