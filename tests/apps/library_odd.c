@@ -171,16 +171,21 @@ static void every(void)
 	say("once more", trace_once());
 }
 
-static void cancel(void)
+static void cancel_each(void *(*start)(void *), unsigned threads, unsigned later_us)
 {
-	for (unsigned i = 0; i < 200; i++) {
+	for (unsigned i = 0; i < threads; i++) {
 		pthread_t thread;
 
-		(void)pthread_create(&thread, NULL, call_for_ever, NULL);
-		(void)usleep(i * 50);
+		(void)pthread_create(&thread, NULL, start, NULL);
+		(void)usleep(i * later_us);
 		(void)pthread_cancel(thread);
 		(void)pthread_join(thread, NULL);
 	}
+}
+
+static void cancel(void)
+{
+	cancel_each(call_for_ever, 200, 50);
 	(void)stop_and_free();
 	say("once more", trace_once());
 }
@@ -204,14 +209,7 @@ static void *start_for_ever(void *unused)
 
 static void anywhere(void)
 {
-	for (unsigned i = 0; i < 60; i++) {
-		pthread_t thread;
-
-		(void)pthread_create(&thread, NULL, start_for_ever, NULL);
-		(void)usleep(i * 200);
-		(void)pthread_cancel(thread);
-		(void)pthread_join(thread, NULL);
-	}
+	cancel_each(start_for_ever, 60, 200);
 	start_and_stop();
 	puts("all joined");
 }
