@@ -69,7 +69,8 @@ NO_TRACE = {"schema", "categorize", "metrics", "options", "roofline", "doctor", 
 
 
 def words_of(tool, place, path, before=()):
-    (place / "good.json").write_text(TRACE)
+    if not (place / "good.json").exists():  # its tables stay those of this file
+        (place / "good.json").write_text(TRACE)
     words = [{"IN": path, "GOOD": str(place / "good.json")}.get(word, word) for word in TOOLS[tool]]
     return [*before, *(re.sub("^OUT", f"{place}/out", word) for word in words)]
 

@@ -286,6 +286,57 @@ static void full_disk_compressed(void)
 		close(fd);
 	}
 }
+
+/* A head, and frames of `each` lines as they are flushed, until the disk of this size is full. */
+static unsigned frames_on(size_t room, unsigned each, size_t *ret_ends)
+{
+	struct rlimit limit = { room, RLIM_INFINITY };
+	size_t size, length;
+	char *data, *text;
+	unsigned n, left;
+
+	start(XS_COMPRESS_ZSTD);
+	(void)lines(0, 1);
+	CHECK(!xs_output_head(&out), "head");
+	(void)setrlimit(RLIMIT_FSIZE, &limit);
+	for (n = 0; n < 100 && !out.error; n++) {
+		(void)lines(1 + n * each, 1 + (n + 1) * each);
+		(void)xs_output_flush(&out);
+		if (ret_ends)
+			ret_ends[n] = (size_t)out.offset;
+	}
+	xs_output_close(&out, TAIL, sizeof(TAIL) - 1);
+	limit.rlim_cur = RLIM_INFINITY;
+	(void)setrlimit(RLIMIT_FSIZE, &limit);
+	data = content(&size);
+	CHECK(size <= room, "%zu bytes", size);
+	text = decompress(data, size, &length, &n);
+	left = check_lines(text, length);
+	free(data);
+	free(text);
+	close(fd);
+	return left;
+}
+
+/* A frame ends where the disk does, or some bytes before: others must go for the tail. */
+static void full_disk_behind_frames(void)
+{
+	static const unsigned sizes[] = { 10, 1000, 5000 };
+	size_t ends[100];
+
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		(void)frames_on(RLIM_INFINITY, sizes[i], ends);
+		for (size_t at = 0; at < 60; at += 7)
+			for (size_t more = 0; more < 40; more += 3) {
+				unsigned n = frames_on(ends[at] + more, sizes[i], NULL);
+
+				CHECK(ends[at] < 16384 || n > 1,
+				      "frames of %u lines, %zu of them and %zu "
+				      "bytes: %u are left",
+				      sizes[i], at, more, n);
+			}
+	}
+}
 #endif
 
 int main(int argc, char **argv)
@@ -302,6 +353,7 @@ int main(int argc, char **argv)
 #ifdef XS_HAVE_ZSTD
 	tap_run("compressed: frames", frames);
 	tap_run("compressed: a full disk", full_disk_compressed);
+	tap_run("compressed: a full disk behind a frame", full_disk_behind_frames);
 #else
 	tap_skip("compressed", "built without zstd");
 #endif

@@ -14,12 +14,14 @@
 #define ROOM (128u << 10)
 /* JSON in a frame: large enough to compress well, small enough to lose */
 #define ROOM_ZSTD (1u << 20)
+/* what a full disk takes back for the tail, beside the pieces at both ends */
+#define REACH 65536u
 
 int xs_output_init(struct xs_output *out, int fd, uint64_t offset, enum xs_compress compress)
 {
 	memset(out, 0, sizeof(*out));
 	out->fd = fd;
-	out->offset = out->previous = offset;
+	out->offset = out->reach[0] = out->reach[1] = offset;
 	out->compress = compress;
 	out->room = compress ? ROOM_ZSTD : ROOM;
 	out->makes_room = true;
@@ -77,7 +79,10 @@ static int write_all(struct xs_output *out, const char *data, size_t length, boo
 	}
 	if (error)
 		done = plain ? whole(out, data, done) : 0;
-	out->previous = out->offset;
+	if (done && out->offset - out->reach[1] >= REACH) {
+		out->reach[0] = out->reach[1];
+		out->reach[1] = out->offset;
+	}
 	out->offset += done;
 	return error;
 }
@@ -108,6 +113,14 @@ int xs_output_flush(struct xs_output *out)
 	return out->error;
 }
 
+int xs_output_head(struct xs_output *out)
+{
+	int error = xs_output_flush(out);
+
+	out->reach[0] = out->reach[1] = out->offset;
+	return error;
+}
+
 int xs_output_write(struct xs_output *out, const char *text, size_t length)
 {
 	(void)xs_output_flush(out);
@@ -119,22 +132,47 @@ int xs_output_write(struct xs_output *out, const char *text, size_t length)
 }
 
 /*
- * Where the last whole line or packet ends that ends at or before `offset`; 0: none in reach. Lines
- * are found from anywhere, packets from where one begins: at `from`.
+ * The last whole line or packet that ends at or before `end`; packets are found from where one
+ * begins.
  */
-static uint64_t whole_before(const struct xs_output *out, uint64_t from, uint64_t offset)
+static uint64_t line_before(const struct xs_output *out, uint64_t end)
 {
-	char *data;
-	ssize_t n;
-	size_t found;
+	uint64_t from = out->whole ? out->reach[0] : end - (end < REACH ? end : REACH);
+	char *data = from < end ? malloc((size_t)(end - from)) : NULL;
+	ssize_t n = data ? pread(out->fd, data, (size_t)(end - from), (off_t)from) : 0;
+	size_t found = n > 0 ? whole(out, data, (size_t)n) : 0;
 
-	if (!out->whole)
-		from = offset - (offset < 65536 ? offset : 65536);
-	data = from < offset ? malloc((size_t)(offset - from)) : NULL;
-	n = data ? pread(out->fd, data, (size_t)(offset - from), (off_t)from) : 0;
-	found = n > 0 ? whole(out, data, (size_t)n) : 0;
 	free(data);
 	return found ? from + found : 0;
+}
+
+/* The same of frames; a file's first one stays. */
+static uint64_t frame_before(const struct xs_output *out, uint64_t end)
+{
+	uint64_t at = out->reach[0];
+
+#ifdef XS_HAVE_ZSTD
+	for (;;) {
+		ssize_t n = pread(out->fd, out->frame, out->frame_room, (off_t)at);
+		size_t size = n > 0 ? ZSTD_findFrameCompressedSize(out->frame, (size_t)n) : 0;
+
+		if (!size || ZSTD_isError(size) || (at && at + size > end))
+			break;
+		at += size;
+	}
+#else
+	(void)end;
+#endif
+	return at;
+}
+
+/* Where to cut so that a tail of this length has room: file systems give it in blocks. */
+static uint64_t back_for(const struct xs_output *out, uint64_t offset, size_t length)
+{
+	uint64_t end = length + 8192 < offset ? offset - length - 8192 : 0;
+	uint64_t back = out->compress ? frame_before(out, end) : end ? line_before(out, end) : 0;
+
+	return back > out->reach[0] ? back : out->reach[0];
 }
 
 static bool cut(struct xs_output *out, uint64_t offset)
@@ -149,28 +187,23 @@ int xs_output_close(struct xs_output *out, const char *tail, size_t length)
 	int error = 0;
 
 	if (out->fd >= 0) {
-		uint64_t offset, previous, before;
+		uint64_t back;
 
 		(void)xs_output_flush(out);
 		error = out->error;
-		offset = out->offset;
-		previous = out->previous;
+		back = out->offset;
 		/*
-		 * on a full disk: behind the last whole line or packet; if that does not fit
-		 * either, at the price of the piece before it
+		 * on a full disk: behind the last whole line, packet or frame; if that does not fit
+		 * either, at the price of what came before it
 		 */
 		if (error < 0)
-			(void)cut(out, offset);
+			(void)cut(out, back);
 		if (write_piece(out, tail, length) < 0) {
 			error = error ? error : -errno;
-			/* file systems give room in blocks: one or two more than the tail needs */
-			before = !out->compress && !out->borrowed && offset > length + 8192
-					 ? whole_before(out, previous, offset - length - 8192)
-					 : 0;
-			if (before > previous)
-				previous = before;
-			if (cut(out, previous) && write_piece(out, tail, length) < 0)
-				(void)cut(out, previous);
+			if (!out->borrowed)
+				back = back_for(out, back, length);
+			if (cut(out, back) && write_piece(out, tail, length) < 0)
+				(void)cut(out, back);
 		}
 		if (!out->borrowed) {
 			(void)fstat(out->fd, &file);

@@ -21,8 +21,12 @@ struct xs_output {
 	char *data;
 	/* of data; room is when to write, there is XS_OUTPUT_SLACK behind it */
 	size_t length, room;
-	uint64_t offset;   /* bytes in the file, whole lines (or frames) */
-	uint64_t previous; /* offset before the last write: where a full disk is cut back to */
+	uint64_t offset; /* bytes in the file, whole lines (or frames) */
+	/*
+	 * Where writes began, the later 64 KiB or more behind the earlier one; a full disk is cut
+	 * back to the first at most.
+	 */
+	uint64_t reach[2];
 	uint64_t put;	   /* bytes given in all, uncompressed */
 	uint32_t compress; /* enum xs_compress */
 	/* the descriptor is not ours: what is written is never cut back, nor the file closed */
@@ -47,7 +51,10 @@ int xs_output_init(struct xs_output *out, int fd, uint64_t offset, enum xs_compr
  */
 int xs_output_flush(struct xs_output *out);
 
-/* The same, and then text that lies elsewhere. */
+/* The same of a file's head: a full disk never takes it back. */
+int xs_output_head(struct xs_output *out);
+
+/* The same as xs_output_flush(), and then text that lies elsewhere. */
 int xs_output_write(struct xs_output *out, const char *text, size_t length);
 
 /*

@@ -196,6 +196,7 @@ static bool open_file(struct xs_kmd *kmd)
 		   "0,\"args\":{\"name\":\"HOST-OS-KMD<");
 	o = xs_put(xs_json_escape(o, run->host, strlen(run->host)), ">\"}},\n");
 	xs_output_put_end(&kmd->out, o);
+	(void)xs_output_head(&kmd->out);
 	return true;
 }
 

@@ -217,7 +217,7 @@ static bool open_trace(struct xs_process *process)
 	} else {
 		header(process);
 		/* at once: a file that is cut later has its head */
-		(void)xs_output_flush(&chrome->out);
+		(void)xs_output_head(&chrome->out);
 		if (!process->run->flight && process->kept)
 			atomic_store(&process->kept->committed, chrome->out.offset << 1);
 	}
