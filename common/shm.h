@@ -375,8 +375,8 @@ struct xs_kept_file {
 	_Atomic uint64_t committed;
 	uint64_t device, inode; /* of the trace; 0: not made yet */
 	uint32_t unwritten;	/* it is complete, and not there: there was no room */
-	uint32_t reserved;
-	char output[PATH_MAX]; /* its absolute path; empty: none yet */
+	uint32_t complete;	/* it is, and the process's files are about to go */
+	char output[PATH_MAX];	/* its absolute path; empty: none yet */
 	struct xs_kept_activity activity;
 	struct xs_kept_numbers numbers;
 };

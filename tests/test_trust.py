@@ -377,6 +377,22 @@ def test_recover_says_which_file_of_a_process_it_cannot_use(xstrace, spoil):
     trace.unlink()  # it has no end
 
 
+def test_recover_of_files_that_were_being_removed(xstrace):
+    """A drain process killed between the removals of p… and d…: it has marked the trace complete before."""
+    run, trace = killed_run(xstrace)
+    place = run.dir
+    before = trace.read_bytes()
+    (file,) = Path(place).glob("p*")
+    file.unlink()
+    with Path(place, "d" + file.name[1:]).open("r+b") as stream:
+        stream.seek(28)  # struct xs_kept_file: complete
+        stream.write(struct.pack("I", 1))
+    done = subprocess.run([XSTRACE, "--recover", place], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "") and "gone" not in done.stderr
+    assert trace.read_bytes() == before and not os.path.exists(place)
+    trace.unlink()  # it has no end
+
+
 NAMER = r"""
 /* Finds the name of its trace in whatever it can write, and puts another name there. */
 #define _GNU_SOURCE

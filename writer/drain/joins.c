@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "adopt.h"
@@ -163,6 +164,21 @@ static void tell_spoilt(struct xs_loop *loop, const struct found *found, const c
 }
 
 /* Of a process whose own file is there no more nothing would be said. */
+/* The drain process was killed while it removed the files of one whose trace it had completed. */
+static bool was_complete(const struct xs_loop *loop, const char *name)
+{
+	struct xs_kept_file *kept;
+	void *map;
+	bool complete;
+
+	if (xs_shm_map_at(loop->run.directory, name, XS_SHM_OPEN, XS_KEPT_HEADER, &map, NULL) < 0)
+		return false;
+	kept = map;
+	complete = kept->complete;
+	munmap(map, XS_KEPT_HEADER);
+	return complete;
+}
+
 static void see_kept(void *user, const char *name)
 {
 	struct xs_loop *loop = user;
@@ -173,7 +189,8 @@ static void see_kept(void *user, const char *name)
 	if (*name != 'd' || snprintf(file, sizeof(file), "p%s", name + 1) >= (int)sizeof(file))
 		return;
 	if (!xs_process_file_parse(file, &pid, &serial) ||
-	    !faccessat(loop->run.directory, file, F_OK, AT_SYMLINK_NOFOLLOW))
+	    !faccessat(loop->run.directory, file, F_OK, AT_SYMLINK_NOFOLLOW) ||
+	    was_complete(loop, name))
 		return;
 	loop->spoilt = true;
 	xs_tell("[WARNING] --recover %s: %s, the file of process %d, is gone; what was in it is "

@@ -198,7 +198,8 @@ static void remove_files(struct xs_process *process)
 	char name[XS_NAME_MAX];
 
 	xs_cuda_remove_files(process);
-
+	if (process->kept)
+		process->kept->complete = 1;
 	for (uint32_t i = 0; i < process->track_count; i++)
 		atomic_fetch_sub_explicit(&process->run->mailbox->rings,
 					  process->tracks[i]->ring_size, memory_order_relaxed);
