@@ -304,6 +304,13 @@ static inline char *xs_chrome_put_slice(char *o, const struct xs_track *track, u
  */
 int xs_chrome_open_file(struct xs_process *process, struct xs_chrome *chrome, uint64_t *ret_offset);
 
+/* ---- chrome_ends.c ---- */
+
+/* All that comes before the events: metadata, and the process's names. */
+void xs_chrome_put_head(struct xs_process *process);
+/* What ends the list of events, and all that is known of the process now. */
+char *xs_chrome_put_tail(char *o, struct xs_process *process, enum xs_end end, int status);
+
 /* ---- chrome_put.c ---- */
 
 /*
