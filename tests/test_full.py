@@ -57,6 +57,35 @@ def test_block_waits_for_a_drain_process_that_stands_still(xstrace):
     assert run.trace.other["lost"] == 0
 
 
+PARENTS = r"""
+#include <ittnotify.h>
+#include <stdlib.h>
+int main(int argc, char **argv)
+{
+	__itt_domain *domain = __itt_domain_create("parents");
+	__itt_string_handle *name = __itt_string_handle_create("a");
+	static char memory[1 << 20];
+	for (int i = 0; i < atoi(argv[1]); i++) {
+		__itt_task_begin(domain, __itt_id_make(memory, i + 1), __itt_id_make(memory, argc > 2 ? 1 : i), name);
+		__itt_task_end(domain);
+	}
+}
+"""
+
+
+@pytest.mark.parametrize("parent", ["another for each", "one for all"])
+def test_relations_in_a_pass_that_reads_much(xstrace, parent):
+    """What was said of relations waits for the pass's end; by then the ids of its slices are not forgotten, nor is one id remembered for each time that it came."""
+    app = compile_c(xstrace.home / "parents", PARENTS)
+    run = start_with_drain(signal.SIGSTOP, xstrace, f"{ITT} --ring-size 32M", app, [60000, *["one"] * (parent == "one for all")])
+    time.sleep(1)
+    os.kill(run.drain, signal.SIGCONT)
+    run.finish()
+    flows = sum(event["ph"] == "s" for event in run.trace.events)
+    assert flows == 60000 - (parent != "one for all") and run.trace.count("tasks", "parents::a") == 60000
+    assert run.trace.other.get("open_relations", 0) == 60000 - flows and "omitted" not in run.trace.other
+
+
 def test_block_does_not_wait_for_a_dead_one(xstrace):
     run = start_with_drain(signal.SIGKILL, xstrace, SMALL, "itt_tasks", [100000, 4])
     run.wait()
@@ -349,7 +378,7 @@ def test_the_end_is_at_its_time_whatever_the_disk_did_not_take(xstrace, monkeypa
 def test_a_working_directory_that_no_path_leads_to(xstrace):
     """It was removed, or lies too deep: said before the application runs, as of any place that cannot be written."""
     script = 'mkdir gone; cd gone; rmdir ../gone; exec "$@"'
-    deep = f"for i in $(seq {4096 // 200 + 2}); do mkdir {'d' * 200}; cd -P {'d' * 200} || exit; done; exec \"$@\""
+    deep = f'for i in $(seq {4096 // 200 + 2}); do mkdir {"d" * 200}; cd -P {"d" * 200} || exit; done; exec "$@"'
     for how, reason in ((script, "No such file or directory"), (deep, "name too long")):
         for options in ("--chrome-itt-logging", "-h -o report.txt", "--result-dir results"):
             run = xstrace.bare("bash", ["-c", how, "bash", XSTRACE, *options.split(), APPS / "itt_tasks", "5"])

@@ -129,6 +129,7 @@ uint64_t xs_process_read(struct xs_process *process, bool all)
 	read = read_tracks(process, all);
 	process->pass_tick = xs_tracks_read_until(process);
 	if (all || !xs_process_is_behind(process)) {
+		process->passes++;
 		xs_spans_pass(process);
 		xs_requests_pass(process);
 	}

@@ -262,6 +262,7 @@ static bool close_trace(struct xs_process *process, enum xs_end end, int status)
 {
 	xs_kineto_span_flush(process);
 	xs_waits_end(process);
+	xs_flows_end(process);
 	xs_chrome_late_names(process);
 	return finish_trace(process, end, status);
 }

@@ -427,6 +427,8 @@ void xs_flows_mark(struct xs_process *process, const struct xs_id *id, const str
 /* An arrow between two ids, as soon as both are written. name: a constant. */
 void xs_flows_add(struct xs_process *process, const char *name, const struct xs_id *from,
 		  const struct xs_id *to);
+/* No slice comes any more: process->open_relations of the arrows have not both of theirs. */
+void xs_flows_end(struct xs_process *process);
 void xs_flows_fini(struct xs_process *process);
 
 /* ---- chrome_mpi.c ---- */

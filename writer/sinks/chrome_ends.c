@@ -217,6 +217,8 @@ static char *put_missing(char *o, const struct xs_process *process)
 		o = xs_put_count(o, ",\"open_commands\":", process->open_commands);
 	if (process->open_requests)
 		o = xs_put_count(o, ",\"open_requests\":", process->open_requests);
+	if (process->open_relations)
+		o = xs_put_count(o, ",\"open_relations\":", process->open_relations);
 	if (process->unmatched)
 		o = xs_put_count(o, ",\"unmatched_ends\":", process->unmatched);
 	if (process->excluded)

@@ -2,8 +2,9 @@
  * Arrows between slices that the application names by ids: each waits until both slices are
  * written.
  *
- * Ids are remembered in two generations of half the bound each: when the younger is full, the older
- * is forgotten.
+ * Ids are remembered in two generations. When the younger is full, the older is forgotten, but not
+ * within a pass over the rings: what a pass has read of relations is told at its end, or at that of
+ * the next one, and slices at once.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +14,9 @@
 #include "task_record.h"
 
 #define GENERATION  32768u
-#define BUCKETS	    16384u
+#define CHUNK	    4096u
+#define CHUNKS	    64u /* of a generation that grows within a pass */
+#define BUCKETS	    65536u
 #define WAITING_MAX 65536u
 
 struct place {
@@ -24,8 +27,9 @@ struct place {
 
 struct generation {
 	struct place *bucket[BUCKETS];
-	struct place *room; /* GENERATION of them */
+	struct place *chunk[CHUNKS]; /* CHUNK places each */
 	uint32_t used;
+	uint64_t pass; /* of its latest place */
 };
 
 struct arrow {
@@ -43,6 +47,7 @@ struct marker {
 struct xs_flows {
 	struct generation generation[2];
 	uint32_t young;
+	uint64_t pass, pass_tick;	 /* how many there were; the newest one's */
 	struct arrow *waiting[BUCKETS];	 /* by the id that is not known yet */
 	struct marker *markers[BUCKETS]; /* by the slice that they lie in, until it is written */
 	uint32_t waiting_count, marker_count;
@@ -67,42 +72,72 @@ static struct xs_flows *flows_of(struct xs_process *process)
 	return chrome->span_flows;
 }
 
+static struct place *find_in(const struct generation *generation, const struct xs_id *id,
+			     uint32_t bucket)
+{
+	for (struct place *p = generation->bucket[bucket]; p; p = p->next)
+		if (same(&p->id, id))
+			return p;
+	return NULL;
+}
+
 static const struct place *find(const struct xs_flows *flows, const struct xs_id *id)
 {
 	uint32_t bucket = bucket_of(id);
+	const struct place *found = find_in(&flows->generation[flows->young], id, bucket);
 
-	for (uint32_t i = 0; i < 2; i++) {
-		const struct generation *generation =
-			&flows->generation[i ? !flows->young : flows->young];
+	return found ? found : find_in(&flows->generation[!flows->young], id, bucket);
+}
 
-		for (const struct place *p = generation->bucket[bucket]; p; p = p->next)
-			if (same(&p->id, id))
-				return p;
+/* A program that relates little has few chunks again. */
+static void forget(struct generation *generation, uint32_t kept)
+{
+	for (uint32_t i = kept; i < CHUNKS; i++) {
+		free(generation->chunk[i]);
+		generation->chunk[i] = NULL;
 	}
-	return NULL;
+	memset(generation->bucket, 0, sizeof(generation->bucket));
+	generation->used = 0;
+}
+
+/* The generation that has room, or may grow: NULL where there is no memory. */
+static struct generation *make_room(struct xs_flows *flows)
+{
+	struct generation *young = &flows->generation[flows->young],
+			  *old = &flows->generation[!flows->young];
+	bool is_needed = old->used && old->pass + 1 >= flows->pass;
+	struct place **chunk;
+
+	if (young->used >= (is_needed ? CHUNK * CHUNKS : GENERATION)) {
+		flows->young = !flows->young;
+		forget(old, GENERATION / CHUNK);
+		young = old;
+	}
+	chunk = &young->chunk[young->used / CHUNK];
+	if (!*chunk)
+		*chunk = malloc(CHUNK * sizeof(**chunk));
+	return *chunk ? young : NULL;
 }
 
 static void remember(struct xs_flows *flows, const struct xs_id *id, struct xs_place place)
 {
-	struct generation *young = &flows->generation[flows->young];
 	uint32_t bucket = bucket_of(id);
-	struct place *fresh;
+	struct place *found = find_in(&flows->generation[flows->young], id, bucket);
+	struct generation *young;
 
-	if (young->used == GENERATION) {
-		flows->young = !flows->young;
-		young = &flows->generation[flows->young];
-		memset(young->bucket, 0, sizeof(young->bucket));
-		young->used = 0;
-	}
-	if (!young->room)
-		young->room = malloc(GENERATION * sizeof(*young->room));
-	if (!young->room)
+	flows->generation[flows->young].pass = flows->pass;
+	if (found) { /* an id that comes again means its newest slice */
+		found->place = place;
 		return;
-	fresh = &young->room[young->used++];
-	fresh->id = *id;
-	fresh->place = place;
-	fresh->next = young->bucket[bucket];
-	young->bucket[bucket] = fresh;
+	}
+	young = make_room(flows);
+	if (!young)
+		return;
+	found = &young->chunk[young->used / CHUNK][young->used % CHUNK];
+	young->used++;
+	young->pass = flows->pass;
+	*found = (struct place){ .next = young->bucket[bucket], .id = *id, .place = place };
+	young->bucket[bucket] = found;
 }
 
 static char *put_arrow(char *o, const struct xs_process *process, const char *phase,
@@ -194,6 +229,7 @@ void xs_flows_place(struct xs_process *process, const struct xs_id *id, struct x
 
 	if (!flows || !place.tid)
 		return;
+	flows->pass = process->passes;
 	place_id(process, id, place);
 	for (link = &flows->markers[bucket_of(id)]; *link;) {
 		struct marker *marker = *link;
@@ -245,6 +281,13 @@ void xs_flows_add(struct xs_process *process, const char *name, const struct xs_
 	draw(process, arrow);
 }
 
+void xs_flows_end(struct xs_process *process)
+{
+	const struct xs_flows *flows = xs_chrome_of(process)->span_flows;
+
+	process->open_relations = flows ? flows->waiting_count : 0;
+}
+
 void xs_flows_fini(struct xs_process *process)
 {
 	struct xs_flows *flows = xs_chrome_of(process)->span_flows;
@@ -265,8 +308,8 @@ void xs_flows_fini(struct xs_process *process)
 			free(marker);
 		}
 	}
-	free(flows->generation[0].room);
-	free(flows->generation[1].room);
+	forget(&flows->generation[0], 0);
+	forget(&flows->generation[1], 0);
 	free(flows);
 	xs_chrome_of(process)->span_flows = NULL;
 }
