@@ -139,6 +139,7 @@ static struct xs_process_file *make_process(int directory, uint32_t slots, char 
 	struct xs_process_file *process;
 	char name[XS_NAME_MAX];
 	int32_t pid = (int32_t)xs_sys(SYS_getpid), rank, world_size;
+	struct xs_clock_pair joined;
 	uint32_t serial =
 		atomic_fetch_add_explicit(&xs_self.mailbox->serials, 1, memory_order_relaxed);
 	void *map;
@@ -162,7 +163,9 @@ static struct xs_process_file *make_process(int directory, uint32_t slots, char 
 			process->pid_namespace = XS_PID_NAMESPACE_UNKNOWN;
 	}
 	process->identity = xs_pid_identity(pid);
-	process->join_tick = xs_tick(xs_use_tsc);
+	joined = xs_clock_pair(xs_use_tsc ? XS_CLOCK_TSC : XS_CLOCK_MONOTONIC);
+	process->join_tick = joined.tick;
+	process->join_mono = joined.mono;
 	process->serial = serial;
 	process->slots = slots;
 	process->ring_size = ring_size;

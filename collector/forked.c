@@ -38,6 +38,7 @@ static void leave_parent(void)
 	bool within = xs_tls.mark || xs_tls.busy;
 	struct xs_entered entered;
 
+	xs_leave_activity();
 	if (xs_state() != XS_NOT_JOINED || !xs_self.process)
 		return;
 	xs_enter(&entered);

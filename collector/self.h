@@ -102,6 +102,8 @@ void xs_ring_give(void);
 void xs_rings_forget(void);
 /* In a child of fork: unmaps its parent's. */
 void xs_rings_leave(void);
+/* In a child of fork: what libcupti may still touch is memory of the child's own. */
+void xs_leave_activity(void);
 /*
  * How large the rings of a new file of so many are to be: as large as asked for, unless the run's
  * group has little memory (xs_control.rings_most). Then its first half goes to few large rings,

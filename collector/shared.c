@@ -3,10 +3,13 @@
  * shared memory.
  */
 #include <string.h>
+#include <sys/mman.h>
 
+#include "activity.h"
 #include "device_record.h"
 #include "self.h"
 #include "strtab.h"
+#include "sys.h"
 
 const struct xs_options *xs_options_of_run(void)
 {
@@ -25,6 +28,16 @@ struct xs_device_pairs *xs_own_device_pairs(uint32_t device)
 	return xs_shm_present(clocks, sizeof(*clocks)) ? &clocks->device[device % XS_CLOCKS] : NULL;
 }
 
+/* What children of fork are kept from, of this process or of the one that it was forked from. */
+static struct {
+	void *_Atomic map;
+	uint64_t size;
+} own[XS_ACTIVITY_FILES];
+
+/*
+ * CUPTI's records point to names, which this process reads where they point to: a child, which may
+ * have dropped its rights, must not be able to change them.
+ */
 void *xs_own_activity(uint32_t number, uint64_t size)
 {
 	struct xs_entered entered;
@@ -33,10 +46,31 @@ void *xs_own_activity(uint32_t number, uint64_t size)
 
 	xs_enter(&entered);
 	xs_activity_name(name, xs_self.pid, xs_self.serial, number);
-	if (!xs_joined() || xs_shm_map(xs_self.dir, name, XS_SHM_CREATE, size, &map, NULL) < 0)
+	if (number >= XS_ACTIVITY_FILES || !xs_joined() ||
+	    xs_shm_map(xs_self.dir, name, XS_SHM_CREATE, size, &map, NULL) < 0) {
 		map = NULL;
+	} else if (xs_sys(SYS_madvise, map, size, MADV_DONTFORK) < 0) {
+		(void)xs_sys(SYS_munmap, map, size);
+		map = NULL;
+	} else {
+		own[number].size = size;
+		atomic_store_explicit(&own[number].map, map, memory_order_release);
+	}
 	xs_leave(&entered);
 	return map;
+}
+
+void xs_leave_activity(void)
+{
+	for (uint32_t i = 0; i < XS_ACTIVITY_FILES; i++) {
+		void *map = atomic_exchange_explicit(&own[i].map, NULL, memory_order_acquire);
+
+		if (map)
+			(void)xs_sys(SYS_mmap, map, own[i].size, PROT_READ | PROT_WRITE,
+				     MAP_FIXED_NOREPLACE | MAP_PRIVATE | MAP_ANONYMOUS |
+					     MAP_NORESERVE,
+				     -1, 0);
+	}
 }
 
 void xs_tell_activity(void)

@@ -24,7 +24,8 @@
  */
 #define XS_ACTIVITY_RESERVED 0x80000000u
 #define XS_ACTIVITY_BUFFERS  64u
-#define XS_ACTIVITY_BYTES    (4u << 20) /* of a buffer's data */
+#define XS_ACTIVITY_FILES    (XS_ACTIVITY_BUFFERS + 1) /* and one of all */
+#define XS_ACTIVITY_BYTES    (4u << 20)		       /* of a buffer's data */
 #define XS_ACTIVITY_HEADER   4096u
 #define XS_ACTIVITY_NAMES    16384u /* a power of two */
 #define XS_ACTIVITY_DEVICES  64u

@@ -259,7 +259,8 @@ struct xs_process_file {
 	uint64_t pid_namespace;
 	/* xs_pid_identity(); the same in all images of an exec. 0: unknown */
 	uint64_t identity;
-	uint64_t join_tick;
+	/* two readings at one time; CLOCK_MONOTONIC is another one in a time namespace */
+	uint64_t join_tick, join_mono;
 	uint32_t serial;
 	uint32_t slots;		   /* rings in this file */
 	uint64_t ring_size;	   /* data bytes of each ring in this file */
@@ -381,7 +382,7 @@ struct xs_kept_file {
 	struct xs_kept_numbers numbers;
 };
 
-#define XS_SHM_VERSION	  33u
+#define XS_SHM_VERSION	  34u
 #define XS_PAGE		  4096u
 #define XS_KEPT_HEADER	  8192u	 /* of struct xs_kept_file */
 #define XS_PROCESS_FIRST  4096u	 /* of struct xs_process_file */

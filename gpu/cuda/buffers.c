@@ -235,7 +235,7 @@ static void CUPTIAPI completed_of(uint8_t *data, size_t size, size_t valid, void
 
 bool xs_cuda_alive(void)
 {
-	return activity && !activity->off && xs_cuda_own_process();
+	return activity && xs_cuda_own_process() && !activity->off;
 }
 
 void xs_cuda_flush_some(void)

@@ -286,6 +286,19 @@ void xs_process_find_tracks(struct xs_process *process)
 				&((struct xs_segment_file *)process->segments[i].map)->used);
 }
 
+/*
+ * In a time namespace CLOCK_MONOTONIC is another one, by seconds mostly. A difference that the
+ * readings themselves may have is none.
+ */
+static int64_t mono_offset(const struct xs_process *process, uint64_t mono)
+{
+	const struct xs_timeline *clock = &process->run->clock;
+	int64_t offset = (int64_t)(xs_timeline_ns(clock, process->join_tick) - mono),
+		difference = (int64_t)((uint64_t)offset - (uint64_t)clock->offset);
+
+	return difference > -1000000 && difference < 1000000 ? clock->offset : offset;
+}
+
 /* Reads its file's header once and checks it: it may change at any time. False: it is invalid. */
 static bool read_header(struct xs_process *process)
 {
@@ -296,6 +309,7 @@ static bool read_header(struct xs_process *process)
 	process->pid_namespace = file->pid_namespace;
 	process->identity = file->identity;
 	process->join_tick = file->join_tick;
+	process->mono_offset = mono_offset(process, file->join_mono);
 	process->first.ring_size = file->ring_size;
 	process->first.slots = file->slots;
 	memcpy(process->comm, process->file->comm, sizeof(process->comm));

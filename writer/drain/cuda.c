@@ -121,10 +121,10 @@ static int64_t offset_of(struct xs_process *process, const struct xs_activity_bu
 	uint64_t width = pair.after - pair.before;
 
 	if (cuda->clock != XS_ACTIVITY_PAIRS || !pair.before || pair.after < pair.before)
-		return process->run->clock.offset;
+		return process->mono_offset;
 	if (width / 2 > cuda->clock_error)
 		cuda->clock_error = width / 2;
-	return process->run->clock.offset + (int64_t)(pair.before + width / 2 - pair.cupti);
+	return process->mono_offset + (int64_t)(pair.before + width / 2 - pair.cupti);
 }
 
 static bool keep_orphan(struct xs_cuda *cuda, const unsigned char *data, uint32_t size)

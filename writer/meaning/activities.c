@@ -22,8 +22,7 @@ static void read_activity(struct xs_track *track, const struct xs_activity_recor
 			  uint32_t size)
 {
 	struct xs_process *process = track->process;
-	/* its clock is CLOCK_MONOTONIC, the trace's begins with the run's day */
-	uint64_t offset = (uint64_t)process->run->clock.offset;
+	uint64_t offset = (uint64_t)process->mono_offset;
 	struct xs_activity activity = { .record = record,
 					.start = record->start + offset,
 					.end = record->end + offset,

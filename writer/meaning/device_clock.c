@@ -48,7 +48,7 @@ static uint64_t device_ns(const struct xs_process *process, const struct xs_devi
 {
 	switch (clock->candidate) {
 	case CLOCK_IS_MONO:
-		return ns + (uint64_t)process->run->clock.offset;
+		return ns + (uint64_t)process->mono_offset;
 	case CLOCK_IS_RAW:
 		return xs_timeline_ns(&process->run->raw, ns);
 	default:

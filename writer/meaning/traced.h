@@ -96,6 +96,8 @@ struct xs_process {
 	int32_t pid, ppid;
 	int32_t watched; /* pid here: the process may be in another PID namespace; 0: not found */
 	uint64_t pid_namespace, identity, join_tick; /* as it says */
+	/* the trace's ns = CLOCK_MONOTONIC of the process + this */
+	int64_t mono_offset;
 	uint64_t launch_ns; /* of the launcher, before it; 0: it did not start this process */
 	/*
 	 * start time of the pid's process, for xs_process_alive(); UINT64_MAX: it was gone before
