@@ -3,6 +3,7 @@
  * overlapped tasks, regions, frames.
  */
 #include "itt.h"
+#include "blocked.h"
 #include "task_counters.h"
 
 #include <dlfcn.h>
@@ -181,13 +182,26 @@ static const char *hexadecimal(char *text, uintptr_t value)
 	return at;
 }
 
+/*
+ * What the loader knows of it. It holds its lock meanwhile: a thread that leaves by a jump, or is
+ * cancelled anywhere, would keep that for ever. Where signals cannot be kept off, nobody is asked.
+ */
+static bool find_function(void *function, Dl_info *info)
+{
+	struct xs_blocked blocked = xs_block();
+	bool found = xs_is_blocked(blocked) && dladdr(function, info) && info->dli_fname;
+
+	xs_unblock(blocked);
+	return found;
+}
+
 static __itt_string_handle *name_function(void *function)
 {
 	const char *file;
 	char digits[20];
 	Dl_info info;
 
-	if (!dladdr(function, &info) || !info.dli_fname)
+	if (!find_function(function, &info))
 		return __itt_string_handle_create(hexadecimal(digits, (uintptr_t)function));
 	if (info.dli_sname && info.dli_saddr == function)
 		return __itt_string_handle_create(info.dli_sname);

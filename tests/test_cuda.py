@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import BUILD, ROOT, XSTRACE, compile_c, wait_until
+from conftest import APPS, BUILD, ROOT, XSTRACE, compile_c, root_only, wait_until
 from cuda_log import HAVE_SOFTCUDA, SoftCUDA
 
 pytestmark = pytest.mark.skipif(not HAVE_SOFTCUDA, reason="no headers of CUDA and CUPTI")
@@ -458,6 +458,28 @@ def test_a_child_of_a_process_that_has_used_cuda(xstrace, tmp_path, options):
     if "call" in options:
         (tried,) = [call for pid in traces.keys() - parent for call in traces[pid].calls if "aunch" in call.name]
         assert tried.args["result"] != 0
+
+
+def test_a_child_does_not_have_cuptis_buffers(xstrace, tmp_path):
+    """Records there point to names, which the parent reads: a child that has dropped its rights could have it read anything into the names' table."""
+    run = xstrace(KERNELS, "cuda_fork", ["maps"], env=cuda_of(tmp_path).env)
+    files = {Path(line.split()[5]).name for line in run.out.splitlines() if "/xstrace-" in line}
+    assert run.status == 0 and "strings" in files and not [name for name in files if name.startswith("c") and name != "control"]
+    assert len(run.trace.device) == 40
+
+
+@root_only
+@pytest.mark.parametrize("offset", [1, -20, 1000000])
+@pytest.mark.parametrize("version", [12, 130500])
+def test_times_in_a_time_namespace(xstrace, tmp_path, offset, version):
+    """CUPTI stamps by the namespace's CLOCK_MONOTONIC: kernels lie between the calls that made them and waited for them."""
+    enter = ["-T", "--monotonic", offset, "--boottime", offset]
+    if subprocess.run(["unshare", *map(str, enter), "true"], capture_output=True).returncode:
+        pytest.skip("not allowed here, or the machine has just been started")
+    run = xstrace(f"{KERNELS} --chrome-call-logging", "unshare", [*enter, APPS / "cuda_streams"], env=cuda_of(tmp_path, version).env)
+    (trace,) = (trace for trace in run.traces if trace.device)
+    begin, end = min(call.start for call in trace.calls), max(call.end for call in trace.calls)
+    assert all(begin <= one.start <= one.end <= end for one in trace.device) and "impossible_times" not in trace.other
 
 
 def test_a_graphs_nodes(xstrace, tmp_path):

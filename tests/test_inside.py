@@ -106,7 +106,7 @@ ALLOWED |= {"__register_atfork"}
 ALLOWED |= {"PySys_AddAuditHook", "PyGILState_GetThisThreadState", "Py_IsInitialized"}
 # at the normal end of a program that uses CUDA, whose driver has made threads before (gpu/cuda/end.c)
 ALLOWED |= {"pthread_create", "pthread_detach"}
-# changes a word of the thread (gpu/base/blocked.c)
+# changes a word of the thread (collector/blocked.c)
 ALLOWED |= {"pthread_setcancelstate"}
 
 
@@ -182,10 +182,85 @@ def test_filter(xstrace, how):
     assert any("sandbox (seccomp)" in line for line in run.said)
 
 
+FUNCTIONS = r"""
+/* Leaves __itt_task_begin_fn() with functions that were not named before: by a timer's handler that jumps, or cancelled anywhere. */
+#include <ittnotify.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/time.h>
+#include <unistd.h>
+static __itt_domain *domain;
+static sigjmp_buf back;
+static volatile sig_atomic_t may_jump, jumps;
+static void leave(int number)
+{
+	if (may_jump) may_jump = 0, jumps++, siglongjmp(back, number);
+}
+static void begin(long i)
+{
+	__itt_task_begin_fn(domain, __itt_null, __itt_null, (char *)leave + i % 90000);
+	__itt_task_end(domain);
+}
+static void *jump(void *unused)
+{
+	struct itimerval often = { { 0, 71 }, { 0, 71 } }, never = { { 0, 0 }, { 0, 0 } };
+	volatile long i = 0;
+	sigset_t alarm;
+	sigemptyset(&alarm), sigaddset(&alarm, SIGALRM), pthread_sigmask(SIG_UNBLOCK, &alarm, NULL);
+	setitimer(ITIMER_REAL, &often, NULL);
+	while (jumps < 1500)
+		if (!sigsetjmp(back, 1))
+			for (may_jump = 1;; i++) begin(i);
+	may_jump = 0;
+	setitimer(ITIMER_REAL, &never, NULL);
+	return unused;
+}
+static void *go_on(void *from)
+{
+	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
+	for (long i = *(long *)from;; i++) begin(i);
+}
+int main(int argc, char **argv)
+{
+	struct sigaction action = { .sa_handler = leave };
+	sigset_t alarm;
+	pthread_t thread;
+	domain = __itt_domain_create("functions");
+	sigaction(SIGALRM, &action, NULL);
+	if (argc > 1 && !strcmp(argv[1], "jump")) {
+		sigemptyset(&alarm), sigaddset(&alarm, SIGALRM), pthread_sigmask(SIG_BLOCK, &alarm, NULL);
+		pthread_create(&thread, NULL, jump, NULL);
+		pthread_join(thread, NULL);
+	}
+	for (long i = 0; argc > 1 && !strcmp(argv[1], "cancel") && i < 200; i++) {
+		long from = i * 400;
+		pthread_create(&thread, NULL, go_on, &from);
+		usleep(300);
+		pthread_cancel(thread);
+		pthread_join(thread, NULL);
+	}
+	for (int i = 0; i < 100; i++) begin(0);
+	puts("through");
+}
+"""
+
+
+@pytest.mark.parametrize("how", ["jump", "cancel"])
+def test_a_thread_that_leaves_while_the_loader_is_asked(xstrace, how):
+    """The loader would keep its lock, and the program hang in exit()."""
+    run = xstrace(ITT, compile_c(xstrace.home / "functions", FUNCTIONS), [how], timeout=60)
+    assert (run.status, run.out) == (0, "through\n")
+    assert sum(task.name.startswith("functions::") for task in run.trace.tasks) >= 100
+
+
 def test_strict(xstrace):
     run, counts = sandbox(xstrace, "strict")
     assert counts == {"before": 10, "within": 0, "beside": 0}
     assert any("strict mode; nothing is recorded from then on" in line for line in run.said)
+    assert ["strict mode; nothing is recorded from then on" in text for text in run.trace.other["not_seen"]] == [True]
 
 
 def test_a_filter_that_is_refused(xstrace):

@@ -1,8 +1,8 @@
 /*
  * A child that is forked, before its parent uses CUDA or after:
- *	cuda_fork before|after
+ *	cuda_fork before|after|maps
  * Forked before, both use the device; forked after, the child is told that it cannot, as by
- *NVIDIA's.
+ * NVIDIA's. maps: after; the child prints what it has mapped of shared memory.
  */
 #include "cuda_app.h"
 
@@ -17,8 +17,21 @@ static void work(void)
 	CUDA_CHECK(cudaDeviceSynchronize());
 }
 
-static int child(bool after)
+static int print_maps(void)
 {
+	FILE *maps = fopen("/proc/self/maps", "r");
+	char line[4096];
+
+	while (fgets(line, sizeof(line), maps))
+		if (strstr(line, "rw-s") || strstr(line, "r--s"))
+			fputs(line, stdout);
+	return fflush(stdout);
+}
+
+static int child(bool after, bool maps)
+{
+	if (maps)
+		return print_maps();
 	if (after)
 		return cuda_app_launch(CUDA_EMPTY, 1, 1, NULL, NULL) == cudaSuccess;
 	work();
@@ -27,7 +40,8 @@ static int child(bool after)
 
 int main(int argc, char **argv)
 {
-	bool after = argc > 1 && !strcmp(argv[1], "after");
+	bool maps = argc > 1 && !strcmp(argv[1], "maps"),
+	     after = maps || (argc > 1 && !strcmp(argv[1], "after"));
 	int status = -1;
 	pid_t pid;
 
@@ -35,7 +49,7 @@ int main(int argc, char **argv)
 		work();
 	pid = fork();
 	if (!pid)
-		exit(child(after));
+		exit(child(after, maps));
 	work();
 	if (waitpid(pid, &status, 0) != pid || status) {
 		fprintf(stderr, "the child ended with %d\n", status);

@@ -22,6 +22,7 @@
 #include "text.h"
 #include "stacks.h"
 #include "title.h"
+#include "unseen.h"
 #include "values.h"
 
 static void enter(struct xs_track *track)
@@ -225,8 +226,9 @@ static bool finish_trace(struct xs_process *process, enum xs_end end, int status
 {
 	struct xs_run *run = process->run;
 	struct xs_chrome *chrome = xs_chrome_of(process);
-	size_t room = 8192 + XS_OVERHEAD_TEXT_MAX + (size_t)process->thread_count * 1024 +
-		      xs_chrome_about_room(chrome) + xs_kineto_tail_room(chrome);
+	size_t room = 8192 + XS_UNSEEN_ROOM + XS_OVERHEAD_TEXT_MAX +
+		      (size_t)process->thread_count * 1024 + xs_chrome_about_room(chrome) +
+		      xs_kineto_tail_room(chrome);
 	char *tail = malloc(room + XS_PERFETTO_ROOM), path[PATH_MAX];
 	struct xs_often *often = chrome->often;
 	struct xs_output out;

@@ -12,6 +12,7 @@
 #include "perfetto.h"
 #include "text.h"
 #include "title.h"
+#include "unseen.h"
 #include "version.h"
 
 /* Whose trace does not begin where the run began. */
@@ -210,6 +211,22 @@ static char *put_thread(char *o, struct xs_run *run, const struct xs_thread_stat
 	return xs_put(o, "}");
 }
 
+/* Why something is not there, where the collector knows that. */
+static char *put_unseen(char *o, const struct xs_process *process)
+{
+	uint32_t unseen = atomic_load(&process->file->unseen);
+	bool some = false;
+
+	for (uint32_t i = 0; i < 32; i++) {
+		if (!(unseen & 1u << i) || !xs_unseen_text(i))
+			continue;
+		o = xs_put(o, some ? ",\"" : ",\"not_seen\":[\"");
+		o = xs_put(xs_put(o, xs_unseen_text(i)), "\"");
+		some = true;
+	}
+	return some ? xs_put(o, "]") : o;
+}
+
 /* What is in no slice, or in half of one. */
 static char *put_missing(char *o, const struct xs_process *process)
 {
@@ -267,6 +284,7 @@ char *xs_chrome_put_tail(char *o, struct xs_process *process, enum xs_end end, i
 		o = xs_chrome_put_about(o, process);
 	o = put_missing(o, process);
 	o = put_omitted(o, process);
+	o = put_unseen(o, process);
 	if (process->corrupt)
 		o = xs_put_count(o, ",\"corrupt_rings\":", process->corrupt);
 	if (process->impossible)

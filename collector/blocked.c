@@ -31,9 +31,14 @@ struct xs_blocked xs_block(void)
 	return before;
 }
 
+bool xs_is_blocked(struct xs_blocked blocked)
+{
+	return blocked.signals != NOT_BLOCKED;
+}
+
 void xs_unblock(struct xs_blocked before)
 {
-	if (before.signals != NOT_BLOCKED) {
+	if (xs_is_blocked(before)) {
 		(void)xs_sys_always(SYS_rt_sigprocmask, SIG_SETMASK, &before.signals, NULL,
 				    sizeof(before.signals));
 		xs_sys_end();

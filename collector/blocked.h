@@ -7,6 +7,7 @@
 #ifndef XS_BLOCKED_H
 #define XS_BLOCKED_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct xs_blocked {
@@ -16,6 +17,8 @@ struct xs_blocked {
 
 /* All signals but faults, and what glibc must hear; and cancellation. For xs_unblock(). */
 struct xs_blocked xs_block(void);
+/* False: in a sandbox signals still arrive. */
+bool xs_is_blocked(struct xs_blocked blocked);
 void xs_unblock(struct xs_blocked before);
 
 #endif
