@@ -4,6 +4,7 @@ import collections
 import ctypes
 import re
 import signal
+import statistics
 import subprocess
 from pathlib import Path
 
@@ -444,9 +445,9 @@ def test_threads_that_execute_lists_at_once(xstrace, tmp_path):
         run = xstrace("-d", "ze_threads", [threads, rounds], env=env)
         assert re.search(rf"^ *\"?empty.*, +{numbers_of(run)['kernels']},", run.err, re.M), run.err
         traced.append(numbers_of(run)["us"])
-        if min(traced) < 10 * min(bare):
+        if traced[-1] < 3 * bare[-1]:
             return
-    pytest.fail(f"{traced} us, without us {bare}")
+    assert statistics.median(traced) < 10 * statistics.median(bare)
 
 
 @pytest.mark.long(keep=1)
