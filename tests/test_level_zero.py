@@ -440,6 +440,7 @@ def test_threads_that_execute_lists_at_once(xstrace, tmp_path):
     """
     threads, rounds, bare, traced = 8, 4000, [], []
     env = SoftGPU(tmp_path, SYNC=1).env
+    del env["SOFTGPU_LOG"]  # it has a lock of its own
     for _ in range(5):
         bare.append(numbers_of(xstrace.bare("ze_threads", [threads, rounds], env=env))["us"])
         run = xstrace("-d", "ze_threads", [threads, rounds], env=env)
