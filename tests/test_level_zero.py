@@ -435,8 +435,8 @@ def numbers_of(run):
 
 def test_threads_that_execute_lists_at_once(xstrace, tmp_path):
     """
-    They take our lock in turns. One that slept for it each time would take a hundred times as long as without us; the
-    driver has a lock, too, so it is time that counts, not how often a thread sleeps.
+    They take our lock in turns. One that slept for it each time would take a hundred times as long as without us, most
+    times; the driver has a lock, too, so it is time that counts, not how often a thread sleeps.
     """
     threads, rounds, bare, traced = 8, 4000, [], []
     env = SoftGPU(tmp_path, SYNC=1).env
@@ -446,9 +446,7 @@ def test_threads_that_execute_lists_at_once(xstrace, tmp_path):
         run = xstrace("-d", "ze_threads", [threads, rounds], env=env)
         assert re.search(rf"^ *\"?empty.*, +{numbers_of(run)['kernels']},", run.err, re.M), run.err
         traced.append(numbers_of(run)["us"])
-        if traced[-1] < 3 * bare[-1]:
-            return
-    assert statistics.median(traced) < 10 * statistics.median(bare)
+    assert sum(took > 5 * statistics.median(bare) for took in traced) <= 1, (traced, bare)
 
 
 @pytest.mark.long(keep=1)
