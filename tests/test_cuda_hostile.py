@@ -60,6 +60,25 @@ def test_a_launch_that_is_left_by_a_jump(xstrace, tmp_path):
     assert shown >= 1000 - 64 and 1000 < shown + run.trace.other["lost"] <= 1000 + 10
 
 
+def calls_of(run, name):
+    return sorted((c for c in run.trace.calls if c.name == name), key=lambda c: c.start)
+
+
+def test_calls_that_are_left_by_a_jump_from_a_fault(xstrace, tmp_path):
+    """The driver gives the left call's number to all later ones: each of them, and what it puts on the device, is there, when it was."""
+    cuda = SoftCUDA(tmp_path)
+    run = same(xstrace, cuda, f"{KERNELS} --chrome-call-logging", "faults", 100)
+    assert len({one.correlation for one in cuda.kernels}) == 1
+    assert kernels(run) == 100 and sum("memset" in one.name.lower() for one in run.trace.device) == 10
+    assert "open_commands" not in run.trace.other and not [line for line in run.said if "missing" in line]
+    assert len(calls_of(run, "cudaLaunchKernel")) == len(calls_of(run, "cudaGetDevice")) == 100
+    assert run.trace.other["lost"] == 10
+    starts = sorted(one.start for one in run.trace.device)
+    truth = sorted(one.start for one in cuda.kernels + cuda.fills)
+    shifts = [start - true for start, true in zip(starts, truth)]
+    assert len(starts) == len(truth) and max(shifts) - min(shifts) < 100_000
+
+
 def test_setuid(xstrace, tmp_path):
     """glibc waits for all threads, also for ours."""
     run = same(xstrace, SoftCUDA(tmp_path), KERNELS, "setuid", 10)

@@ -74,14 +74,20 @@ static void enqueued(uint64_t tick, uint64_t duration, uint8_t use, const CUpti_
 	xs_record_end(sizeof(*record));
 }
 
+#define ONE_STACK (1u << 20)
+
 /*
  * Has the program left the call by a jump? Where its data were on the stack there is something else
- * by now, sooner or later.
+ * by now, sooner or later. The data of what begins now may have the same number, which the driver
+ * then goes on with; but stacks grow down, so what is at the same place or a little above has not
+ * been called from there (farther away is another stack).
  */
-static bool is_left(const struct going *going)
+static bool is_left(const struct going *going, const CUpti_CallbackData *now)
 {
 	CUpti_CallbackData data;
 
+	if (now->correlationId == going->correlation && (uintptr_t)now - going->at < ONE_STACK)
+		return true;
 	if (xs_is_sealed()) /* nobody can be asked whether they can be read */
 		return false;
 	return xs_copy_readable(&data, (const void *)going->at, sizeof(data)) != sizeof(data) ||
@@ -111,7 +117,7 @@ static bool is_within(bool driver, const CUpti_CallbackData *data)
 		/* as a rule it goes on: that is looked at less and less often */
 		if (deeper && (++going->own < SUSPECT || going->own & (going->own - 1)))
 			return true;
-		if (!is_left(going))
+		if (!is_left(going, data))
 			return deeper;
 		forget(going);
 	}

@@ -443,6 +443,31 @@ static int jump_out(int times)
 	return 0;
 }
 
+/*
+ * Calls that fault on a pointer are left by a jump, each from the same frame; then launches follow,
+ * one by one and with copies in between, in frames that are the same again.
+ */
+static int jump_from_faults(int times)
+{
+	static char from[4096];
+	void *to;
+
+	CUDA_CHECK(cudaMalloc(&to, sizeof(from)));
+	(void)signal(SIGSEGV, jump);
+	for (volatile int i = 0; i < 10; i++)
+		if (!sigsetjmp(out, 1))
+			(void)cudaGetDevice((int *)8);
+	for (int i = 0; i < times; i++) {
+		launch(1);
+		(void)device();
+		if (i % 10 == 0)
+			CUDA_CHECK(cudaMemsetAsync(to, i, sizeof(from), NULL));
+	}
+	CUDA_CHECK(cudaDeviceSynchronize());
+	printf("expected: %d kernels\n", times);
+	return 0;
+}
+
 /* ---- rights ---- */
 
 /* glibc has each thread of the process do it, and waits for all. */
@@ -484,6 +509,7 @@ static const struct {
 	/* so many MiB of address space are left */
 	{ "limit", limit },
 	{ "jump", jump_out },
+	{ "faults", jump_from_faults },
 	{ "setuid", set_user },
 };
 

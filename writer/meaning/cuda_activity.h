@@ -15,12 +15,18 @@
 
 #define XS_RECORD_ROOM 512u /* bytes of a record that are looked at */
 
-/* A call that put work on a device. */
+/*
+ * A call that put work on a device; or several, where the driver gives later ones the number of one
+ * that was left by a jump.
+ */
 struct xs_cuda_call {
 	uint64_t tick;
 	uint32_t correlation, host_ticks, tid;
 	uint32_t name; /* the kernel's; 0: none */
-	bool known, launch, awaited, joined;
+	/* that have such a number: launches and other work that will have a record; records */
+	uint32_t launches, awaited, kernels, others;
+	bool known, launch;
+	bool several;	  /* nobody knows which of them a record is of */
 	uint8_t external; /* kind of the id below + 1; 0: none */
 	uint64_t external_id;
 };
@@ -136,8 +142,8 @@ void xs_cuda_metrics_free(struct xs_cuda *cuda);
 
 /* ---- cuda_calls.c ---- */
 
-/* A kernel has a record, and its call is not known; it may be later. */
-void xs_cuda_ended(const struct xs_cuda *cuda, uint32_t correlation);
+/* A piece of work has a record. Its call may not be known, or only later. */
+void xs_cuda_ended(struct xs_cuda *cuda, uint32_t correlation, bool kernel);
 /* An XS_ENQUEUED record. */
 void xs_cuda_enqueued(struct xs_track *track, const struct xs_event *event, uint32_t size);
 /* NULL: it is not known (yet). */

@@ -27,11 +27,21 @@ static struct xs_cuda_call *place_of(const struct xs_cuda *cuda, uint32_t correl
 	return call;
 }
 
+/* A launch has the record of a kernel: within it the runtime may copy something, too. */
+static uint32_t joined_of(const struct xs_cuda_call *call)
+{
+	uint32_t launches = call->kernels < call->launches ? call->kernels : call->launches;
+	uint32_t rest = call->kernels - launches + call->others;
+
+	return launches + (rest < call->awaited ? rest : call->awaited);
+}
+
 void xs_cuda_enqueued(struct xs_track *track, const struct xs_event *event, uint32_t size)
 {
 	const struct xs_enqueued_record *record = (const void *)event;
 	struct xs_cuda *cuda;
 	struct xs_cuda_call *call;
+	uint32_t joined;
 
 	if (size < sizeof(*record))
 		return;
@@ -39,20 +49,34 @@ void xs_cuda_enqueued(struct xs_track *track, const struct xs_event *event, uint
 	if (!cuda)
 		return;
 	call = place_of(cuda, record->correlation);
+	joined = joined_of(call);
 	call->tick = event->tick;
 	call->host_ticks = record->host_ticks;
 	call->tid = track->tid;
 	call->name = event->name;
 	call->launch = event->flags & XS_ENQUEUED_FLAG_LAUNCH;
-	call->awaited = call->launch || event->flags & XS_ENQUEUED_FLAG_AWAITED;
+	call->several = call->known;
 	call->known = true;
-	cuda->awaited += call->awaited;
-	cuda->joined += call->awaited && call->joined;
+	if (call->launch)
+		call->launches++;
+	else if (event->flags & XS_ENQUEUED_FLAG_AWAITED)
+		call->awaited++;
+	else
+		return;
+	cuda->awaited++;
+	cuda->joined += joined_of(call) - joined;
 }
 
-void xs_cuda_ended(const struct xs_cuda *cuda, uint32_t correlation)
+void xs_cuda_ended(struct xs_cuda *cuda, uint32_t correlation, bool kernel)
 {
-	place_of(cuda, correlation)->joined = true;
+	struct xs_cuda_call *call = place_of(cuda, correlation);
+	uint32_t joined = joined_of(call);
+
+	if (kernel)
+		call->kernels++;
+	else
+		call->others++;
+	cuda->joined += joined_of(call) - joined;
 }
 
 struct xs_cuda_call *xs_cuda_call_of(const struct xs_cuda *cuda, uint32_t correlation)

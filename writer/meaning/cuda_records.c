@@ -271,8 +271,7 @@ enum outcome { OUTCOME_LATER, OUTCOME_LEFT_OUT, OUTCOME_UNTIMED, OUTCOME_SHOWN }
 static enum outcome show_work(struct xs_process *process, struct piece *piece, bool last)
 {
 	struct xs_cuda *cuda = process->cuda;
-	struct xs_cuda_call *call = xs_cuda_call_of(cuda, piece->correlation);
-	bool awaited = call && call->awaited && !call->joined && (piece->kernel || !call->launch);
+	const struct xs_cuda_call *call = xs_cuda_call_of(cuda, piece->correlation);
 	bool timed = piece->start && piece->end;
 
 	if (!call && !last)
@@ -282,11 +281,9 @@ static enum outcome show_work(struct xs_process *process, struct piece *piece, b
 	/* no time could be had, or it has not ended */
 	if (!timed && cuda->for_later)
 		return OUTCOME_LEFT_OUT;
-	cuda->joined += awaited;
-	if (call)
-		call->joined = true;
-	else
-		xs_cuda_ended(cuda, piece->correlation);
+	xs_cuda_ended(cuda, piece->correlation, piece->kernel);
+	if (call && call->several)
+		call = NULL;
 	if (!timed && !(call && piece->kernel && !piece->graph && xs_cuda_is_counted(process))) {
 		cuda->untimed++;
 		return OUTCOME_LEFT_OUT;

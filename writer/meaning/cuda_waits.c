@@ -32,7 +32,7 @@ bool xs_cuda_event(struct xs_cuda *cuda, const unsigned char *data, uint32_t siz
 	struct xs_cuda_waits *waits = call ? waits_of(cuda) : NULL;
 	uint64_t context = XS_CUDA_MEMBER(CUDA_EVENT, contextId) << 32;
 
-	if (waits)
+	if (waits && !call->several)
 		xs_cuda_put_place(&waits->places, context | XS_CUDA_MEMBER(CUDA_EVENT, eventId),
 				  call->tick, context | XS_CUDA_MEMBER(CUDA_EVENT, streamId));
 	return waits;
@@ -139,6 +139,8 @@ bool xs_cuda_waited(struct xs_process *process, const unsigned char *data, uint3
 		return true;
 	if (!call)
 		return false;
+	if (call->several)
+		return true;
 	if (type == SYNC_STREAM_EVENT) {
 		xs_cuda_stream_waits(&waits->streams,
 				     context | XS_CUDA_MEMBER(SYNCHRONIZATION, streamId),
