@@ -114,17 +114,23 @@ class Work:
         self.pool = pool
         self.status = 0
         self.is_done = False
+        self.told = set()
         self.paths = pool.find(args.inputs)
         self.leave_out()
+        if not self.paths and self.status:
+            sys.exit(FAILED)
         if not self.paths:
             fail(f"{' '.join(args.inputs)}: no traces (.json, .json.zst, .json.gz)" + (" that a worker sees" if args.scheduler else ""))
 
     def leave_out(self):
-        """What was named and is no trace to read more than once, and the merged trace itself."""
+        """What is no file, what was named and is no trace, and the merged trace itself."""
+        others = dict(ranks.no_files(self.args.inputs))
+        for path, why in others.items():
+            self.amiss(path, f"{why}; left out")
         for place in self.args.inputs if self.paths else ():
             above = os.path.join(os.path.abspath(place), "")
-            if not any(os.path.join(path, "").startswith(above) for path in self.paths):
-                self.amiss(place, "no trace (.json, .json.zst, .json.gz); a pipe cannot be read more than once")
+            if place not in others and not any(os.path.join(path, "").startswith(above) for path in self.paths):
+                self.amiss(place, "no trace (.json, .json.zst, .json.gz)")
         output = self.args.outputFile
         for path in list(self.paths) if output and os.path.exists(output) else ():
             if os.path.exists(path) and os.path.samefile(path, output):
@@ -132,16 +138,25 @@ class Work:
                 self.paths.remove(path)
 
     def each(self, function, *more):
-        """(path, result) of the traces with which it works; the others are said, and left out from now on."""
+        """(path, result) of the traces with which it works; the others are said, and left out from now on. So is what of a trace is missing."""
         calls = [(path, *(part[path] for part in more)) for path in self.paths]
         for path, result, error in self.pool.each(function, calls):
             if not error:
+                result, fault = result
+                self.missing(path, *fault)
                 yield path, result
                 continue
             if isinstance(error, ModuleNotFoundError) and error.name == "pyarrow":
                 raise workers.Unavailable("--parquet needs pyarrow" + (" on the workers" if self.args.scheduler else "") + ": pip install pyarrow")
             self.amiss(path, getattr(error, "strerror", None) or str(error) or type(error).__name__)
             self.paths = [other for other in self.paths if other != path]
+
+    def missing(self, path, text, is_loss):
+        """What of a trace could not be read: once, however often it is."""
+        if text and (path, text) not in self.told:
+            self.told.add((path, text))
+            say(f"{path}: {text}")
+        self.status |= is_loss
 
     def amiss(self, path, text):
         self.status = 1

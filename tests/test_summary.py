@@ -140,7 +140,7 @@ def test_slices_of_two_events(make):
     ]
     assert "tasks 3, others 2" in starting(lines_of(make, events), "events")
     assert starting(lines_of(make, events), "tasks").split(None, 1)[1] == "a::A 1x avg 20 us 69 %; a::B 1x avg 5 us 17 %; a::open 1x avg 4 us 14 %"
-    totals = ranks.statistics(str(make(events)))["totals"]
+    totals = ranks.statistics(str(make(events)))[0]["totals"]
     assert {one["name"]: one["total_ns"] for one in totals} == {"a::A": 20000, "a::B": 5000, "a::open": 4000}
 
 

@@ -149,7 +149,10 @@ def test_members_of_any_kind(tool, tmp_path):
         json.loads(made.read_bytes())
 
 
-@pytest.mark.parametrize("tool", ["check", "summary", "energy", "query", "report", "path", "diff", "mergetrace", "each rank", "merge"])
+MERGES = ["mergetrace", "each rank", "parquet", "merge"]
+
+
+@pytest.mark.parametrize("tool", ["check", "summary", "energy", "query", "report", "path", "diff", "summary.py", *MERGES])
 def test_a_pipe_in_a_directory(tool, tmp_path):
     """Nobody has named it, and nobody may ever write there: it is not waited for."""
     (tmp_path / "in").mkdir()
@@ -157,7 +160,59 @@ def test_a_pipe_in_a_directory(tool, tmp_path):
     os.mkfifo(tmp_path / "in/pipe.json")
     done = run(tool, tmp_path, str(tmp_path / "in"))
     check_words(tool, done)
-    assert b"pipe.json" in done.stderr or tool in ("each rank", "report")
+    assert b"pipe.json" in done.stderr and done.returncode, done.stderr
+
+
+@pytest.mark.parametrize("tool", [tool for tool in TOOLS if tool not in NO_TRACE])
+def test_a_pipe_that_is_named(tool, tmp_path):
+    """As of <(...): it is read, or one line says why not."""
+    reader, writer = os.pipe()
+    os.write(writer, TRACE.encode())
+    os.close(writer)
+    done = run(tool, tmp_path, f"/dev/fd/{reader}", pass_fds=[reader])
+    os.close(reader)
+    check_words(tool, done)
+    if tool in ("repair", "summary.py", "each rank", "parquet"):
+        assert done.returncode and re.search(rb"(pipe|only a file).*\n\Z", done.stderr), done.stderr
+    else:
+        assert (done.returncode, b"No such file" in done.stderr) == (0, False), done.stderr
+
+
+@pytest.mark.parametrize("tool", ["query", "query of many", "report", "diff"])
+def test_a_trace_from_standard_input(tool, tmp_path):
+    """Also where processes of a pool read it."""
+    reader, writer = os.pipe()
+    os.write(writer, TRACE.encode())
+    os.close(writer)
+    done = run(tool, tmp_path, "/dev/stdin", stdin=reader)
+    os.close(reader)
+    check_words(tool, done)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+SPOILS = {
+    "no time": lambda line: line.replace('"ts"', '"when"'),
+    "no process": lambda line: line.replace('"pid"', '"of"'),
+    "no JSON": lambda line: line.replace(",", ";", 1),
+}
+
+
+@pytest.mark.parametrize("spoil", SPOILS)
+@pytest.mark.parametrize("tool", [tool for tool in TOOLS if tool not in NO_TRACE])
+def test_what_is_left_out_of_a_trace_is_told(tool, spoil, tmp_path):
+    """A quarter of the events is spoilt: each tool says so, and its status is 1."""
+    lines = [json.dumps({**EVENTS[3], "ts": 100 * number}) for number in range(200)]
+    lines[40:90] = map(SPOILS[spoil], lines[40:90])
+    about = '{"baseTimeNanoseconds":0,"metadata":{"tool":"xstrace"},"traceEvents":[\n'
+    end = '\n],"otherData":{"end":"exited","status":0,"lost":0}}\n'
+    (tmp_path / "in.json").write_text(about + ",\n".join([*map(json.dumps, EVENTS[:3]), *lines]) + end)
+    done = run(tool, tmp_path, str(tmp_path / "in.json"))
+    if tool != "each rank":  # it tells all that is wrong with the file
+        check_words(tool, done)
+    told = done.stdout + done.stderr
+    assert done.returncode == 1 or tool == "repair", told
+    assert re.search(rb"left out|CANNOT BE USED: 50|DAMAGED PLACES IN THE FILE: 50|\(50 times\)|taken out", told), told
+    assert b"nothing lost" not in told
 
 
 @pytest.mark.parametrize("tool", ["report", "each rank"])
@@ -648,9 +703,60 @@ def test_impossible_times_are_told(tmp_path):
     done = subprocess.run(
         python("summary.py", "--input", "in.json", "--json", "out.json"), cwd=tmp_path, capture_output=True, text=True, timeout=60
     )
-    assert done.returncode == 0 and "in.json: 4 events have no possible time; left out" in done.stderr, done.stderr
+    assert done.returncode == 1 and "in.json: 4 events without a usable ph, pid, time or beginning; left out" in done.stderr, done.stderr
     told = json.loads((tmp_path / "out.json").read_text())
     assert (told["device_time"], told["device_calls"]) == (12000, 2)
+
+
+REPORT = """=== Device Timing Summary ===
+
+ Total Execution Time (ns): 900
+    Total Device Time for L0 backend (ns): 60
+
+== L0 Backend ==
+
+ Kernel, Calls, Time (ns)
+ "a", 2, 20
+ "b", %s, 40
+
+"""
+
+
+@pytest.mark.parametrize("number", ["abc", "-5", "nan", "1" * 6000, "", "1.5", "1_0"])
+def test_rows_of_a_report_that_are_spoilt(number, tmp_path):
+    for calls, said, status in (("3", "", 0), (number, "in.txt: 1 rows whose numbers cannot be used; left out\n", 1)):
+        (tmp_path / "in.txt").write_text(REPORT % calls)
+        words = python("summary.py", "--input", "in.txt")
+        done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+        assert done.returncode == status and done.stderr.endswith(said) and bool(done.stderr) == bool(said), done.stderr
+
+
+def test_a_report_that_was_cut(tmp_path):
+    (tmp_path / "in.txt").write_text(REPORT[: REPORT.index('"b"')] + ' "b"')
+    done = subprocess.run(python("summary.py", "--input", "in.txt"), cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert "in.txt: 1 rows whose numbers cannot be used; left out; was cut; what could be read counts" in done.stderr
+
+
+WARNS = """
+import sys, warnings
+sys.path.insert(0, sys.argv.pop(1))
+from xstrace.running import command
+command("warns")(lambda argv=None: warnings.warn("Glyph \\x1b[31m missing\\nat all") or 0)()
+"""
+
+
+def test_what_libraries_warn_of_is_one_line():
+    done = subprocess.run([sys.executable, "-c", WARNS, str(ROOT / "python")], capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr) == ("", "warns: Glyph ?[31m missing?at all\n")
+
+
+def test_names_that_no_font_has(tmp_path, capfd):
+    pytest.importorskip("matplotlib")
+    from xstrace import charts
+
+    name = "\x1b[31m\x07 \u4e00 $x"
+    charts.put([charts.Chart(name, name, name, {name: [1, 2]}, labels=[name, name]), [name]], str(tmp_path / "c.pdf"))
+    assert capfd.readouterr() == ("", "")
 
 
 def test_a_text_that_is_no_report(tmp_path):

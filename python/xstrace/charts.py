@@ -8,7 +8,9 @@ from __future__ import annotations
 import html
 import importlib
 import textwrap
+import warnings
 
+from .cli import printable
 from .running import written
 
 LINES = 72  # of text, on a page
@@ -119,7 +121,8 @@ def _put_pdf(pages, path):
     matplotlib = _need("matplotlib", "pdf")
     matplotlib.use("pdf")  # no display
     plots, document = _need("matplotlib.pyplot", "pdf"), _need("matplotlib.backends.backend_pdf", "pdf")
-    with written(path) as file, document.PdfPages(file) as pdf:
+    with warnings.catch_warnings(), written(path) as file, document.PdfPages(file) as pdf:
+        warnings.simplefilter("ignore")  # of characters that its font has not: the page shows where they are
         for one in pages:
             for figure in [_figure(plots, one)] if isinstance(one, Chart) else _text(plots, one):
                 pdf.savefig(figure)
@@ -139,7 +142,7 @@ def _figure(plots, chart):
             axes.bar([at], list(values), label=_plain(name))
     if chart.labels is not None:
         step = -(-len(chart) // LABELS)
-        axes.set_xticks(range(0, len(chart), step), labels=list(chart.labels)[::step], rotation=90, fontsize=6)
+        axes.set_xticks(range(0, len(chart), step), labels=list(map(_plain, list(chart.labels)[::step])), rotation=90, fontsize=6)
     elif len(chart) <= 1:
         axes.set_xticks([])
     axes.set_title(_plain("\n".join(textwrap.wrap(chart.title.replace("\n", " "), 110)[:6])), fontsize=9)
@@ -162,4 +165,5 @@ def _text(plots, lines):
 
 
 def _plain(text):
-    return text.replace("$", r"\$")  # no formulas
+    """Without formulas, and without what no font has: matplotlib would print it as it is."""
+    return "\n".join(map(printable, str(text).split("\n"))).replace("$", r"\$")

@@ -62,7 +62,7 @@ def inspect_trace(path, strict=False, zstd_window=ZSTD_WINDOW):
     """Checks a trace and returns a Report; arguments and errors as for check_trace()."""
     with open_trace(path, zstd_window) as trace:
         checker = Checker(trace)
-        for event in events_of(trace):
+        for event in events_of(trace, also_unfit=True):
             checker.feed(event)
     checker.finish(strict)
     return Report(checker.events, checker.problems.lines(), checker.notes)

@@ -12,6 +12,7 @@ import fcntl
 import glob
 import hashlib
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -318,18 +319,26 @@ def _remove_empty(place):
             os.rmdir(place)
 
 
+def _descriptor(path):
+    """The number of our own descriptor that the path means, as of <(...): a child has it where it is given; None: it means another thing."""
+    match = re.fullmatch(r"/dev/(?:fd/(\d{1,9})|stdin)|/proc/(?:self|thread-self)/fd/(\d{1,9})", path, re.ASCII)
+    return int(match[1] or match[2] or 0) if match else None
+
+
 def _run(path, directory, memory_limit, zstd_window, threads):
     """Runs xstrace-tables: its exit status (0 or 1) and what it said. Raises NoTables."""
     command = [find_converter(), "--memory-limit", str(max(LEAST_MEMORY, memory_limit)), "--zstd-window", str(zstd_window)]
     if threads:
         command += ["--threads", str(threads)]
     shown = []
+    own = _descriptor(path)
     if sys.stderr and sys.stderr.isatty():
         shown = [os.dup(sys.stderr.fileno())]
         command += ["--progress", str(shown[0])]
     pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
+    given = [*shown, own] if own else shown
     try:
-        child = subprocess.Popen([*command, "-o", directory, "--", path], stdin=nothing, stdout=nothing, stderr=pipe, pass_fds=shown)
+        child = subprocess.Popen([*command, "-o", directory, "--", path], stdin=None if own == 0 else nothing, stdout=nothing, stderr=pipe, pass_fds=given)
     except (OSError, ValueError) as error:
         raise NoTables(f"{printable(path)}: {getattr(error, 'strerror', None) or error}") from None
     finally:

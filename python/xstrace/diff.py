@@ -29,14 +29,16 @@ examples:
   xstrace-diff --fail-on 'kernel +5%' --fail-on 'task step +3% p<0.05' main/ branch/
   xstrace-diff --junit diff.xml --github 'main/*.json' 'branch/*.json'
 
-exit status: 0: no rule of --fail-on failed; 1: one did; 2: an input or an option cannot be used.
+exit status: 0: no rule of --fail-on failed; 1: one did, or something of a trace was left out, and a line says what; 2: an input or an
+option cannot be used.
 """
 
 Side = collections.namedtuple("Side", "place runs")
 Side.__doc__ = """place: str as given. runs: list of lists of traces, as read_trace() gives them."""
 
 Result = collections.namedtuple("Result", "a b rows verdicts notes status")
-Result.__doc__ = """a, b: Side. rows: list of Row. verdicts: list of Verdict. notes: list of str. status: 0, or 1 when a rule failed."""
+Result.__doc__ = """a, b: Side. rows: list of Row. verdicts: list of Verdict. notes: list of str. status: 0, or 1 when a rule failed,
+or something of a trace was left out."""
 
 
 def diff(a, b, fail_on=(), **options):
@@ -56,7 +58,8 @@ def diff(a, b, fail_on=(), **options):
         names = ", ".join(f"'{rule.text}'" for rule in unused)
         raise Misuse(f"nothing in A or B is meant by {names}: a rule that can never fail")
     notes = list(diff_out.notes_of(*sides, rules))
-    return Result(*sides, rows, verdicts, notes, int(any(one.failed for one in verdicts)))
+    is_lossy = any(trace["is_lossy"] for side in sides for run in side.runs for trace in run)
+    return Result(*sides, rows, verdicts, notes, int(is_lossy or any(one.failed for one in verdicts)))
 
 
 def _read(places, cache=True, memory_limit=1 << 30, zstd_window=ZSTD_WINDOW, scheduler=None, say=lambda text: None):
@@ -82,6 +85,8 @@ def _read(places, cache=True, memory_limit=1 << 30, zstd_window=ZSTD_WINDOW, sch
         if not traces:
             raise errors[found[0]]
         sides.append(Side(place, diff_read.runs_of(traces)))
+    for line in dict.fromkeys(line for result in results.values() if result for line in result["faults"]):
+        say(line)
     for error in errors.values():
         say(f"{error}; left out")
     return sides

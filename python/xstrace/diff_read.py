@@ -39,6 +39,8 @@ group by kind, name, block order by block"""
 def read_trace(path, in_blocks, cache, memory_limit, zstd_window):
     """What is compared of a trace: a dict of plain values. Raises NoTables.
 
+    faults: what of the trace is in no table, list of str; is_lossy: is that more than a missing end?
+
     rows: list of (kind, name, count, ns, ns without children, median); blocks: the same with the block's number behind the name, when
     in_blocks says so; rank, run, host, pid, complete; work, mpi: ns; begin, end: ns since the epoch, of the first and last slice.
     """
@@ -48,6 +50,8 @@ def read_trace(path, in_blocks, cache, memory_limit, zstd_window):
         work, mpi, first, last = ask(SUMS).fetchone()
         return {
             "path": path,
+            "faults": tables.faults(),
+            "is_lossy": tables.is_lossy(),
             "rank": rank,
             "run": run,
             "host": host,

@@ -18,7 +18,7 @@ from array import array
 from bisect import bisect_right
 
 from .cli import clip_middle, columns, printable
-from .kinds import is_call
+from .kinds import NAMELESS, is_call
 from .source import ZSTD_WINDOW
 from .trace import TraceError, events_of, fault_of, open_trace
 
@@ -111,27 +111,25 @@ class Energy:
 
     def _feed(self, event, base):
         phase, name, pid = event.get("ph"), event.get("name"), event.get("pid")
-        if type(name) is not str or type(pid) not in (int, str):
+        if type(pid) not in (int, str):
             return
+        if type(name) is not str:
+            name = NAMELESS
         args = event.get("args")
         key = self._traces, pid
         if phase == "M":
             if name == "process_name" and type(args) is dict:
                 self._processes[key] = str(args.get("name"))
             return
-        start = event.get("ts")
-        if type(start) is not int or abs(start) >= 1 << 61:
-            return
         if phase == "C":
             value = args.get("value") if type(args) is dict else None
             if name.endswith("[J]") and type(value) in (int, float) and abs(value) < 1e18:
-                self._points[(*key, name)].append((base + start, value))
+                self._points[(*key, name)].append((base + event["ts"], value))
         elif phase == "X":
-            duration = event.get("dur")
             slices = self._slices_of(event.get("cat"), name)
-            if slices is not None and type(duration) is int and 0 <= duration < 1 << 61:
-                number = self._names.setdefault(name, len(self._names))
-                slices[key].add(base + start, base + start + duration, number)
+            if slices is not None:
+                number, start = self._names.setdefault(name, len(self._names)), base + event["ts"]
+                slices[key].add(start, start + event["dur"], number)
 
     def _slices_of(self, category, name):
         if type(category) is str and category in WORK:

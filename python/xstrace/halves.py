@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-LONGEST = 1 << 62  # ns
-
-
 class Halves:
-    """Makes events of phase X of them. They nest: an end belongs to the begin that is open last on its track."""
+    """Makes events of phase X of them. They nest: an end belongs to the begin that is open last on its track.
 
-    def __init__(self):
+    trace: whose events they are; an end without a begin counts as unfit there.
+    """
+
+    def __init__(self, trace):
+        self._trace = trace
         self._open = {}
 
     def take(self, event):
-        """Takes an event of phase B or E, with times as Trace gives them. The slice, where this is its end; else None."""
+        """Takes an event of phase B or E that events_of() has given. The slice, where this is its end; else None."""
         track = repr(event.get("pid")), repr(event.get("tid"))
-        start = event.get("ts")
-        if type(start) is not int or abs(start) > LONGEST:
-            return None
         if event["ph"] == "B":
             self._open.setdefault(track, []).append(event)
             return None
         begins = self._open.get(track)
-        return _slice(begins.pop(), start) if begins else None
+        if not begins:
+            self._trace.unfit += 1
+            return None
+        return _slice(begins.pop(), event["ts"])
 
     def rest(self, last):
         """The slices that have no end: as if it came at `last`, the trace's end (ns)."""

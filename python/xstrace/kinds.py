@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+NAMELESS = "?"  # what has no name that is a text counts under this one
+
 # the functions of APIs: what they begin with, followed by a capital letter or by anything
 _API = re.compile(r"(?:cl|zes?|zet|zex|cu|cuda|hip|ur|nccl|nvml)[A-Z]|(?:P?MPI_|MPIX_|MPI::).")
 

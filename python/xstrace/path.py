@@ -125,7 +125,7 @@ def main(argv=None):
                 with explained():
                     draw(tables.paths, options.output, graph, found, tables)
             with explained():
-                status = int(bool(tables.sql("SELECT 1 FROM traces WHERE left_out > 0").fetchall()))
+                status = int(tables.is_lossy())
     except BrokenPipeError:
         raise
     except (TraceError, Unavailable, OSError) as error:

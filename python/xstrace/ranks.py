@@ -17,7 +17,7 @@ from .check import check_trace
 from .cli import microseconds
 from .halves import Halves
 from .running import loading, written
-from .trace import TraceError, events_of, open_trace
+from .trace import Fault, events_of, fault_of, open_trace
 
 NAMES = ("*.json", "*.json.zst", "*.json.gz")
 ROWS = 65536  # of a group in a Parquet file
@@ -47,35 +47,49 @@ def find(places, names=NAMES):
     return found
 
 
+def no_files(places, names=NAMES):
+    """What find() passes over though it is there: (path, why) of each pipe, socket and device that is named, or lies with such a name in
+    a directory. Nobody may ever write into those, so they are not looked into."""
+    for place in places:
+        paths = [place]
+        if os.path.isdir(place):
+            below = os.path.join(glob.escape(place), "**")
+            paths = sorted({p for name in names for p in glob.glob(os.path.join(below, name), recursive=True)})
+        elif not os.path.exists(place):
+            paths = glob.glob(place, recursive=True)
+        for path in paths:
+            if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
+                yield path, "no file" if path != place else "a pipe or a device, which cannot be read more than once"
+
+
 def check(path):
-    """List of str: what xstrace-check says of the file."""
-    return check_trace(path)
+    """List of str: what xstrace-check says of the file. Second: the Fault that the other functions give, too; here the problems tell it."""
+    return check_trace(path), Fault("", False)
 
 
 def statistics(path):
-    """What the rank did, how often and how long: a dict for JSON."""
+    """What the rank did, how often and how long: a dict for JSON. Second: the trace's Fault."""
     totals = {}
-    halves = Halves()
     events = last = 0
     with open_trace(path) as trace:
+        halves = Halves(trace)
         for event in events_of(trace):
             events += 1
-            phase = event.get("ph")
+            phase = event["ph"]
             if phase == "B" or phase == "E":
                 event = halves.take(event)
             elif phase != "X":
                 continue
-            if event and type(event.get("dur")) is int:
+            if event:
                 _add(totals, event)
-                if type(event.get("ts")) is int:
-                    last = max(last, event["ts"] + event["dur"])
+                last = max(last, event["ts"] + event["dur"])
         for event in halves.rest(last):
             _add(totals, event)
         about = _about(trace)
     rows = sorted(totals.items(), key=lambda row: (-row[1][1], row[0]))
     keys = ("count", "total_ns", "min_ns", "max_ns")
     named = [{"cat": key[0], "name": key[1], **dict(zip(keys, row))} for key, row in rows]
-    return {**about, "file": path, "events": events, "totals": named}
+    return {**about, "file": path, "events": events, "totals": named}, fault_of(trace)
 
 
 def _add(totals, event):
@@ -92,7 +106,7 @@ def _add(totals, event):
 
 
 def mpi_calls(path):
-    """The trace without all that says nothing about clocks: its MPI calls and communicators, as a gzip file (bytes)."""
+    """The trace without all that says nothing about clocks: its MPI calls and communicators, as a gzip file (bytes). Second: its Fault."""
     with open_trace(path) as trace:
         lines = []
         for event in events_of(trace):
@@ -103,11 +117,11 @@ def mpi_calls(path):
         keys = ("displayTimeUnit", "baseTimeNanoseconds", "metadata", "distributedInfo", "schemaVersion")
         head = {key: trace.header[key] for key in keys if key in trace.header}
     text = json.dumps(head)[:-1] + (", " if head else "") + '"traceEvents":[\n'
-    return gzip.compress((text + ",\n".join(lines) + "\n]}\n").encode(), 1)
+    return gzip.compress((text + ",\n".join(lines) + "\n]}\n").encode(), 1), fault_of(trace)
 
 
 def to_parquet(path, target, clock):
-    """Writes the events into the file `target`, a row each; returns their number.
+    """Writes the events into the file `target`, a row each; returns their number, and the trace's Fault.
 
     clock: the file's entry of a merged trace's otherData.inputs, or None. Times are ns since the
     epoch, by that clock. `target` is there when it is whole, and nothing is overwritten.
@@ -143,7 +157,7 @@ def to_parquet(path, target, clock):
                 group = []
         out.write_table(arrow.Table.from_pylist(group, schema))
         rows += len(group)
-    return rows
+    return rows, fault_of(trace)
 
 
 def true_time(clock, time):
@@ -200,4 +214,4 @@ def _row(event, about, base, clock):
     return row
 
 
-__all__ = ["TraceError", "check", "find", "mpi_calls", "statistics", "to_parquet", "true_time"]
+__all__ = ["check", "find", "mpi_calls", "no_files", "statistics", "to_parquet", "true_time"]

@@ -6,7 +6,6 @@ A report is text; its tables begin below a heading and end at an empty line. A t
 from __future__ import annotations
 
 import codecs
-import collections
 import csv
 import errno
 import glob
@@ -16,14 +15,14 @@ import re
 import shutil
 import tarfile
 
-from . import many
-from .check import DEVICE_CATEGORIES, FOREVER_NS
+from . import many, ranks
+from .check import DEVICE_CATEGORIES
 from .cli import said
 from .convert import ENDINGS
 from .running import opened
 from .source import TraceError
 from .temporary import Directory
-from .trace import events_of, fault_of, open_trace
+from .trace import Fault, events_of, fault_of, open_trace
 from .workers import workers
 
 HEADINGS = (
@@ -31,8 +30,9 @@ HEADINGS = (
     ("device", "Device Timing Summary"),
     ("comm", "*" * 28),
 )
-TOTAL = re.compile(r"\s*Total (?:API|Device) Time for (.*?) backend \(ns\):\s*(\d{1,30})\s*")
-SPAN = re.compile(r"\s*Total Execution Time.*:\s*(\d{1,30})\s*")
+NUMBER = re.compile(r"\d{1,30}", re.ASCII)
+TOTAL = re.compile(r"\s*Total (?:API|Device) Time for (.*?) backend \(ns\):\s*(\S*)\s*")
+SPAN = re.compile(r"\s*Total Execution Time[^:]*:\s*(\S*)\s*")
 BACKEND = re.compile(r"=+ (.*) Backend =+\s*")
 SHAPE = re.compile(r"\[[^\[\]]*\]$")  # what a trace says of a kernel's shape, or a copy's bytes
 COMMUNICATION = ("oneCCL::",)
@@ -46,19 +46,16 @@ class Misuse(Exception):
 
 
 class Reading:
-    """What is read of a file. tables: list of (section, table). impossible: events that have no possible time. fault: of a trace, its Fault."""
+    """What is read of a file. tables: list of (section, table). fault: the Fault."""
 
-    def __init__(self, tables, impossible=0, fault=None):
+    def __init__(self, tables, fault):
         self.tables = tables
-        self.impossible = impossible
         self.fault = fault
 
     def tell(self, name, warn):
         """Says what is not in the tables."""
-        if self.fault and self.fault.text:
+        if self.fault.text:
             warn(f"{name}: {said(self.fault.text)}", self.fault.is_loss)
-        if self.impossible:
-            warn(f"{name}: {self.impossible} events have no possible time; left out", False)
 
 
 def readings_of(place, warn, scheduler=None, memory_limit=1 << 30):
@@ -83,6 +80,10 @@ def readings_of(place, warn, scheduler=None, memory_limit=1 << 30):
         found.tell(name, warn)
         for section, table in found.tables:
             yield name, section, table
+    for name, why in ranks.no_files([place], ("*",)):
+        if not files and name == place:
+            raise Misuse(why)
+        warn(f"{name}: {why}; left out")
     if not files:
         raise Misuse("no report and no trace in it")
 
@@ -144,61 +145,78 @@ def _readings(path):
         if os.path.getsize(path) > LARGEST_REPORT:
             raise TraceError("larger than any report")
         with open(path, encoding="utf-8", errors="replace") as file:
-            tables = tables_of(file)
-        if not tables and is_trace(path):
+            report = Report(file)
+        if not report.sections and is_trace(path):
             raise TraceError("neither a report nor a trace")
-        return Reading(tables) if tables else None
+        return Reading(list(report.sections.items()), report.fault()) if report.sections else None
     return tables_of_trace(path)
 
 
 # ---- reports ----
 
 
-def tables_of(lines):
-    """[(section, [(name, (ns, calls))])] of a report's lines."""
-    lines = iter(lines)
-    found = collections.defaultdict(list)
-    section = None
-    for line in lines:
-        line = line[:LONGEST]
-        new = next((name for name, heading in HEADINGS if heading in line), None)
-        if new == "comm" and section == "comm":  # the second line of the box
-            found[section] += _rows(lines)
-            section = None
-        elif new:
-            section = new
-        elif section and (total := SPAN.fullmatch(line)):
-            found[section].append(("Wallclock", (int(total[1]), 1)))
-        elif section and (total := TOTAL.fullmatch(line)):
-            found[section].append((f"{total[1]}_backend", (int(total[2]), 1)))
-        elif section in ("host", "device") and BACKEND.fullmatch(line):
-            found[section] += _rows(lines)
-    return list(found.items())
+class Report:
+    """The tables of a report's lines. sections: {section: [(name, (ns, calls))]}. spoilt: rows and sums whose numbers are none."""
 
+    def __init__(self, lines):
+        self.sections = {}
+        self.spoilt = 0
+        self._last = ""
+        self._read(self._noted(lines))
 
-def _rows(lines):
-    """The rows of a table, from its head on: (name, (ns, calls))."""
-    head = next((line for line in lines if line.strip()), "")
-    columns = [cell.strip() for cell in head.split(",")]
-    if not {"Calls", "Time (ns)"} <= set(columns):
-        return []
-    rows = []
-    for line in lines:
-        if not line.strip():
-            break
-        try:
-            cells = next(csv.reader(io.StringIO(line[:LONGEST]), skipinitialspace=True))
-        except (csv.Error, StopIteration):
-            continue
-        # a name that has commas and no quotes takes the columns that are too many
-        extra = max(len(cells) - len(columns), 0)
-        cells = [", ".join(cells[: extra + 1]), *cells[extra + 1 :]]
-        row = dict(zip(columns, cells))
-        try:
-            rows.append((cells[0], (int(row["Time (ns)"]), int(row["Calls"]))))
-        except (KeyError, ValueError):
-            continue
-    return rows
+    def fault(self):
+        """The Fault, when all lines have been read. A report's last line has an end."""
+        parts = [f"{self.spoilt} rows whose numbers cannot be used; left out"] if self.spoilt else []
+        parts += ["was cut; what could be read counts"] if not self._last.endswith("\n") else []
+        return Fault("; ".join(parts), self.spoilt > 0)
+
+    def _noted(self, lines):
+        for self._last in lines:
+            yield self._last[:LONGEST]
+
+    def _read(self, lines):
+        section = None
+        for line in lines:
+            new = next((name for name, heading in HEADINGS if heading in line), None)
+            if new == "comm" and section == "comm":  # the second line of the box
+                self._rows(section, lines)
+                section = None
+            elif new:
+                section = new
+            elif section and (total := SPAN.fullmatch(line)):
+                self._add(section, "Wallclock", total[1], "1")
+            elif section and (total := TOTAL.fullmatch(line)):
+                self._add(section, f"{total[1]}_backend", total[2], "1")
+            elif section in ("host", "device") and BACKEND.fullmatch(line):
+                self._rows(section, lines)
+
+    def _add(self, section, name, ns, calls):
+        rows = self.sections.setdefault(section, [])
+        if NUMBER.fullmatch(ns) and NUMBER.fullmatch(calls):
+            rows.append((name, (int(ns), int(calls))))
+        else:
+            self.spoilt += 1
+
+    def _rows(self, section, lines):
+        """The rows of a table, from its head on."""
+        self.sections.setdefault(section, [])
+        head = next((line for line in lines if line.strip()), "")
+        columns = [cell.strip() for cell in head.split(",")]
+        if not {"Calls", "Time (ns)"} <= set(columns):
+            return
+        for line in lines:
+            if not line.strip():
+                break
+            try:
+                cells = next(csv.reader(io.StringIO(line), skipinitialspace=True))
+            except (csv.Error, StopIteration):
+                self.spoilt += 1
+                continue
+            # a name that has commas and no quotes takes the columns that are too many
+            extra = max(len(cells) - len(columns), 0)
+            cells = [", ".join(cells[: extra + 1]), *cells[extra + 1 :]]
+            row = dict(zip(columns, map(str.strip, cells)))
+            self._add(section, cells[0], row.get("Time (ns)", ""), row.get("Calls", ""))
 
 
 # ---- traces ----
@@ -207,15 +225,12 @@ def _rows(lines):
 def tables_of_trace(path):
     """The Reading of a trace: names without shapes, the span of all as Wallclock."""
     sums = {"host": {}, "device": {}, "comm": {}}
-    first, last, work, impossible = None, 0, 0, 0
+    first, last, work = None, 0, 0
     with open_trace(path) as trace:
         for event in events_of(trace):
-            start, length = event.get("ts"), event.get("dur")
-            if event.get("ph") != "X":
+            if event["ph"] != "X":
                 continue
-            if type(start) is not int or type(length) is not int or not 0 <= length < FOREVER_NS or abs(start) > FOREVER_NS:
-                impossible += 1
-                continue
+            start, length = event["ts"], event["dur"]
             first = start if first is None else min(first, start)
             last = max(last, start + length)
             name, category = str(event.get("name")), event.get("cat")
@@ -231,4 +246,4 @@ def tables_of_trace(path):
     tables = [(section, [(name, tuple(row)) for name, row in rows.items()]) for section, rows in sums.items() if rows]
     if sums["device"]:
         tables.append(("device", [("Wallclock", (last - first, 1)), ("trace_backend", (work, 1))]))
-    return Reading(tables, impossible, fault_of(trace))
+    return Reading(tables, fault_of(trace))

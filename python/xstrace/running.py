@@ -24,6 +24,7 @@ import stat
 import sys
 import threading
 import time
+import warnings
 
 from . import temporary
 
@@ -67,6 +68,7 @@ def command(name, failed=2):
 
             source.is_shown = True  # bars, where much is read
             _open_streams()
+            warnings.showwarning = lambda message, *_: _say(name, message)  # of libraries: may hold what a file says
             with ended_by_signals() as ended:
                 return _flushed(name, failed, _guarded(name, failed, _whole(main), None, ended))
 

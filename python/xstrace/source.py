@@ -37,7 +37,12 @@ class TraceError(Exception):
 
 
 class OpenTrace:
-    """What traces of all formats have: `header` says it, and `_source` is the file."""
+    """What traces of all formats have: `header` says it, and `_source` is the file.
+
+    unfit: int, events that nothing can be made of, as events_of() has counted them.
+    """
+
+    unfit = 0
 
     @property
     def metadata(self):

@@ -22,11 +22,11 @@ from .convert import find_traces
 from .energy import Energy, as_csv, as_json, as_text
 from .halves import Halves
 from .intervals import Intervals
-from .kinds import is_call, moves_data
+from .kinds import NAMELESS, is_call, moves_data
 from .overhead import OWN_ARGS, NetTimes, kind_of_task, overhead_of
 from . import running
 from .source import ZSTD_WINDOW
-from .trace import TraceError, events_of, open_trace
+from .trace import TraceError, events_of, fault_of, open_trace
 from .workers import Unavailable
 
 COMMAND = "xstrace-summary"
@@ -35,7 +35,6 @@ NARROWEST = 40
 TOP = 3
 NAME_WIDTH = 18  # shorter than this, a name is not recognized
 EPOCH_NS = 10**18  # ts without a base that lie behind this count from 1970
-FOREVER_NS = 1 << 62
 KINETO_CALLS = ("cuda_runtime", "cuda_driver", "xpu_runtime", "xpu_driver", "mtia_runtime")
 KINETO_COPIES = ("gpu_memcpy", "gpu_memset")
 SAMPLE = "sample"  # a function that --attach has found
@@ -92,7 +91,7 @@ class Summary:
         self.kernels = collections.defaultdict(Total)
         self.copies = collections.defaultdict(Total)
         self.others = collections.defaultdict(Total)  # other work of devices: barriers, migrations, native kernels
-        self._halves = Halves()
+        self._halves = Halves(trace)
         self._busy = {}  # pid of a device -> (starts, ends)
         self._names = {}  # pid -> process_name
         self._labels = {}  # pid -> process_labels
@@ -101,25 +100,18 @@ class Summary:
         self._is_kineto = "schemaVersion" in trace.header or "deviceProperties" in trace.header
 
     def feed(self, event):
-        """Adds one event (a dict, as Trace gives it)."""
-        phase = event.get("ph")
-        if type(phase) is not str:
-            return
+        """Adds one event (a dict, as events_of() gives it)."""
+        phase = event["ph"]
         self.phases[phase] += 1
         if phase == "M":
             self._metadata(event)
             return
-        start = event.get("ts")
-        if type(start) is not int or abs(start) > FOREVER_NS:
-            return
-        end = start
+        end = start = event["ts"]
         if phase == "i" and self.net:
             self._place(event, start, start, "mark", None)
         if phase == "X":
-            duration = event.get("dur")
-            if type(duration) is int and 0 <= duration < FOREVER_NS:
-                end += duration
-                self._slice(event, start, end)
+            end += event["dur"]
+            self._slice(event, start, end)
         elif (phase == "B" or phase == "E") and (whole := self._halves.take(event)):
             self._slice(whole, whole["ts"], end)
         if self._first is None:
@@ -138,7 +130,7 @@ class Summary:
     def _slice(self, event, start, end):
         name = event.get("name")
         if type(name) is not str:
-            return
+            name = NAMELESS
         category = event.get("cat")
         if category == "cpu_op" and not self._is_kineto:
             total = (self.calls if is_call(name) else self.tasks)[name]
@@ -238,6 +230,7 @@ class Summary:
             "end": {key: value for key, value in (self.trace.other or {}).items() if key in END_KEYS},
             "cut": self.trace.truncated,
             "damaged": sum(self.trace.damaged.values()),
+            "unusable": self.trace.unfit,
             "events": sum(self.phases.values()),
             "phases": dict(self.phases),
             **{
@@ -331,6 +324,8 @@ class Summary:
             parts.append("THE FILE WAS CUT")
         if self.trace.damaged:
             parts.append(f"DAMAGED PLACES IN THE FILE: {sum(self.trace.damaged.values())}")
+        if self.trace.unfit:
+            parts.append(f"EVENTS THAT CANNOT BE USED: {_grouped(self.trace.unfit)}")
         recovered = bool(other.get("recovered"))
         if recovered:
             parts.append("recovered (without spans that were open then)")
@@ -345,7 +340,7 @@ class Summary:
             )
             if other.get(key)
         ]
-        if "lost" in other and not other["lost"] and not missing and not recovered:
+        if "lost" in other and not other["lost"] and not missing and not recovered and not fault_of(self.trace).is_loss:
             parts.append("nothing lost")
         parts += missing
         if other.get("excluded_calls"):
@@ -578,4 +573,4 @@ def _said_of(path, zstd_window, width, net):
     """(the lines of a trace, was something of it left out?); without a width, what is to become JSON."""
     summary = _read(path, zstd_window, width or WIDTH, net)
     told = [clip(printable(line), width) for line in summary.lines()] if width else summary.data()
-    return told, summary.trace.left_out > 0
+    return told, fault_of(summary.trace).is_loss

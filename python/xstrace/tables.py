@@ -112,6 +112,10 @@ class Tables:
         """DuckDB's relation of the query. params: values of ? or $name in it."""
         return self.connection.sql(query, params=params)
 
+    def is_lossy(self):
+        """Was something of a trace left out? What was cut off its file was never there."""
+        return bool(self.connection.execute("select 1 from traces where left_out > 0 limit 1").fetchall())
+
     def faults(self):
         """Lines (list of str) that say what of the traces is in no table, and which files are no traces."""
         return [*self.said, *(f"{line}; left out" for line in self.left_out)]

@@ -32,6 +32,7 @@ NEAR = 16 * 1024
 DAMAGE_KEPT = 10
 LONGEST_EVENT = 64 * BLOCK
 LONGEST_MEMBER = 4 * LONGEST_EVENT  # of the top level, beside the events
+FAR_NS = 1 << 61  # no time lies as far from 0, nor is anything as long; so xstrace-tables has it
 DEPTH = 256  # of lists and objects in each other; xstrace-merge takes as many
 TIMES = frozenset(("ts", "dur", "tts", "tdur"))
 DEVICE_TIMES = frozenset(("queued", "submit"))
@@ -83,21 +84,42 @@ def open_trace(path, zstd_window=ZSTD_WINDOW):
         raise
 
 
-def events_of(trace):
-    """All events of a Trace. Raises TraceError at the end where there is neither an event nor a word of xstrace's own.
+def events_of(trace, also_unfit=False):
+    """The events of a Trace; those that nothing can be made of are counted in trace.unfit, and given where also_unfit says so.
 
-    Emptiness is what remains of a trace when something went wrong: it must not pass for one in which nothing happened.
+    A slice without a length gets one of 0. Raises TraceError at the end where there is neither an event nor a word of xstrace's own, or
+    no event that can be used: emptiness is what remains of a trace when something went wrong, and must not pass for one in which nothing
+    happened.
     """
     some = False
     for event in trace:
-        some = True
-        yield event
+        if also_unfit or _fits(event):
+            some = True
+            yield event
+        else:
+            trace.unfit += 1
+    if trace.unfit and not some:
+        raise TraceError("no event in it can be used")
     if some or trace.ours:
         return
     if trace.damage:
         kind, line, detail = trace.damage[0]
         raise TraceError(f"no event can be read (line {line}: {detail or kind})")
     raise TraceError("empty" if trace.is_blank else "cut before its first event" if trace.truncated else "it holds no events")
+
+
+def _fits(event):
+    """Has the event all that its place needs: a kind, a process, times?"""
+    phase = event.get("ph")
+    if type(phase) is not str or len(phase) != 1:
+        return False
+    if phase == "M":
+        return True
+    start = event.get("ts")
+    if type(start) is not int or not -FAR_NS < start < FAR_NS or type(event.get("pid")) not in (int, str):
+        return False
+    length = event.setdefault("dur", 0) if phase == "X" else event.get("dur", 0)
+    return type(length) is int and 0 <= length < FAR_NS
 
 
 Fault = collections.namedtuple("Fault", "text is_loss")
@@ -110,7 +132,9 @@ def fault_of(trace):
     if trace.left_out:
         more = f", and {trace.left_out - 1} more like it" if trace.left_out > 1 else ""
         parts.insert(0, f"{trace.first_left_out}; left out{more}")
-    return Fault("; ".join(parts), trace.left_out > 0)
+    if trace.unfit:
+        parts.insert(0, f"{trace.unfit} events without a usable ph, pid, time or beginning; left out")
+    return Fault("; ".join(parts), trace.left_out + trace.unfit > 0)
 
 
 class Trace(OpenTrace):
@@ -137,6 +161,7 @@ class Trace(OpenTrace):
     - damage: list of Damage, the first ten of each kind,
     - left_out: int, at how many of these places something is lost: the others could be read,
     - first_left_out: str, where the first of those is, and why.
+    events_of() counts in `unfit` what is valid JSON and no event that could be used.
     """
 
     def __init__(self, path, source):

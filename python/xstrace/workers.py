@@ -50,11 +50,12 @@ class _Processes:
 
     def __enter__(self):
         self._hook, threading.excepthook = threading.excepthook, self._lose
-        self._place = None
+        self._place = self._stdin = None
         with contextlib.suppress(OSError):  # they may need none
             self._place = Directory("xstrace-work.")
         try:
-            given = (os.getpid(), self._place and self._place.name)
+            self._stdin = os.dup(0)  # a trace may come from there; Python takes it from the processes that it makes
+            given = (os.getpid(), self._place and self._place.name, self._stdin)
             self._pool = concurrent.futures.ProcessPoolExecutor(self._count, initializer=_begin, initargs=given)
         except OSError as error:
             self._leave()
@@ -63,6 +64,8 @@ class _Processes:
 
     def _leave(self):
         threading.excepthook = self._hook
+        if self._stdin is not None:
+            os.close(self._stdin)
         if self._place:
             self._place.cleanup()
 
@@ -112,11 +115,13 @@ def _no_processes(error):
     return Unavailable(f"no further process can be made: {getattr(error, 'strerror', None) or error}")
 
 
-def _begin(parent, place):
+def _begin(parent, place, stdin):
     """In each process of the pool: it ends with its parent, and between two pieces of work as any program. It shows nothing by itself.
 
-    place: where it has what is temporary, which the parent removes; None: where it likes.
+    place: where it has what is temporary, which the parent removes; None: where it likes. stdin: the parent's, as it has been copied.
     """
+    if multiprocessing.get_start_method() == "fork":
+        os.dup2(stdin, 0)
     source.is_shown = False
     tempfile.tempdir = place
     for number in ENDING:

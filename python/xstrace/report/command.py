@@ -10,7 +10,7 @@ import os
 import sys
 
 from ..cli import Parser, add_memory_limit, printable, put, said
-from .. import convert
+from .. import convert, ranks
 from ..many import NAMES, shown
 from ..running import command, spare, written
 from ..trace import TraceError
@@ -25,7 +25,8 @@ EXAMPLE = """example:
   xstrace-report -o report.html app.*.json         then open report.html in any browser
   xstrace-report --json - traces/ | jq '.findings[] | [.id, .share]'
 
-Exit status: 0, or 1 when a trace could not be used, 2 when nothing could be done."""
+Exit status: 0 (what was cut off a trace was never there), 1 when a trace could not be used or something of one was left out, and
+a line says what, 2 when nothing could be done."""
 
 
 @command(COMMAND)
@@ -70,11 +71,16 @@ def _report(options):
     if options.scheduler is None and (missing := [place for place in places if not os.path.exists(place)]):
         raise Unavailable(f"{said(missing[0])}: no such file or directory")
     with workers(options.scheduler) as pool:
-        paths = pool.find(places, NAMES)
+        others = dict(ranks.no_files(places, NAMES)) if options.scheduler is None else {}
+        pipes = [place for place in places if others.pop(place, None)]  # each is read once: so they may be named
+        paths = pool.find(places, NAMES) + pipes
         if not paths:
-            raise Unavailable("no traces in " + said(", ".join(options.traces)))
+            raise Unavailable(f"no traces in {said(', '.join(options.traces))}" + "".join(f"; {said(path)}: {others[path]}" for path in list(others)[:1]))
         spare(paths, (options.output, options.json))
-        data = _reduced(pool, paths, options)
+        reduction = _reduced(pool, paths, options)
+    for path, why in others.items():
+        reduction.unusable(path, f"{why}; left out")
+    data = reduction.finish()
     if not data["processes"]:
         for row in data["unusable"]:
             print(f"{COMMAND}: {printable(row['path'])}: {said(row['why'])}", file=sys.stderr)
@@ -87,11 +93,11 @@ def _report(options):
         _write(options.json, json.dumps(data, indent=1) + "\n")
     if options.output:
         _write(options.output, page.render(data))
-    for row in data["unusable"]:
+    for row in data["unusable"] + data["left_out"]:
         print(f"{COMMAND}: {printable(row['path'])}: {said(row['why'])}", file=sys.stderr)
     _tell(data, options)
     named = {os.path.abspath(place) for place in options.traces}
-    return 1 if any(row["path"] in named for row in data["unusable"]) else 0
+    return int(reduction.is_lossy or any(row["path"] in named or row["path"] in others for row in data["unusable"]))
 
 
 def _expanded(place):
@@ -119,7 +125,7 @@ def _reduced(pool, paths, options):
             reduction.unusable(path, why.removeprefix(f"{printable(path)}: "))
         else:
             raise error
-    return reduction.finish()
+    return reduction
 
 
 def _version():

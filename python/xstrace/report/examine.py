@@ -34,7 +34,7 @@ def examine(path, options):
     convert.prefer(options["converter"])
     with tables.open([path], memory_limit=options["memory_limit"], threads=options["threads"]) as opened, tables.explained():
         settle(opened.connection, options["subtract"])
-        return _told(opened.connection, path, options)
+        return {**_told(opened.connection, path, options), "faults": opened.faults(), "is_lossy": opened.is_lossy()}
 
 
 def _told(connection, path, options):

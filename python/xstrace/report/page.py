@@ -561,8 +561,8 @@ def _traces(data):
     out = _table([("trace", False), ("tool", False), ("end", False), ("lost", True), ("complete", False)], rows) + _more(
         len(data["traces"])
     )
-    bad = [[f"<code>{text(row['path'])}</code>", text(row["why"])] for row in data["unusable"][:ROWS_MAX]]
-    return out + (("<h3>Not used</h3>" + _table([("file", False), ("why", False)], bad)) if bad else "")
+    bad = [[f"<code>{text(row['path'])}</code>", text(row["why"])] for row in (data["unusable"] + data["left_out"])[:ROWS_MAX]]
+    return out + (("<h3>Left out</h3>" + _table([("file", False), ("why", False)], bad)) if bad else "")
 
 
 SECTIONS = (

@@ -5,6 +5,7 @@ Parts come one at a time, in the order of their paths, so that thousands of rank
 
 from __future__ import annotations
 
+from ..cli import printable
 from . import findings, words
 from .examine import BUCKETS_NS, GAPS_MAX, OTHERS
 from .findings import Finding, Limits
@@ -59,6 +60,7 @@ class Reduction:
             "subtracted": subtracted,
             "traces": [],
             "unusable": [],
+            "left_out": [],
             "processes": [],
             "where": {},
             "findings": [],
@@ -75,6 +77,7 @@ class Reduction:
             "drawn": [],
         }
         self._fired = {}
+        self.is_lossy = False  # was something of a trace that could be used left out?
 
     def unusable(self, path, why):
         """A trace that could not be read."""
@@ -84,6 +87,9 @@ class Reduction:
         """Takes what examine() has told of one trace."""
         data = self.data
         data["traces"].append(part["trace"])
+        self.is_lossy |= part["is_lossy"]
+        front = f"{printable(part['trace']['path'])}: "
+        data["left_out"] += [{"path": part["trace"]["path"], "why": line.removeprefix(front)} for line in part["faults"]]
         for process in part["processes"]:
             number = len(data["processes"])
             label = label_of(process)
