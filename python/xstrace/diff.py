@@ -85,7 +85,8 @@ def _read(places, cache=True, memory_limit=1 << 30, zstd_window=ZSTD_WINDOW, sch
         if not traces:
             raise errors[found[0]]
         sides.append(Side(place, diff_read.runs_of(traces)))
-    for line in dict.fromkeys(line for result in results.values() if result for line in result["faults"]):
+    # of those that were cut alone a note tells
+    for line in dict.fromkeys(line for result in results.values() if result and result["is_lossy"] for line in result["faults"]):
         say(line)
     for error in errors.values():
         say(f"{error}; left out")

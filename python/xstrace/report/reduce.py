@@ -88,8 +88,9 @@ class Reduction:
         data = self.data
         data["traces"].append(part["trace"])
         self.is_lossy |= part["is_lossy"]
+        # of those that were cut alone a finding tells
         front = f"{printable(part['trace']['path'])}: "
-        data["left_out"] += [{"path": part["trace"]["path"], "why": line.removeprefix(front)} for line in part["faults"]]
+        data["left_out"] += [{"path": part["trace"]["path"], "why": line.removeprefix(front)} for line in part["faults"] if part["is_lossy"]]
         for process in part["processes"]:
             number = len(data["processes"])
             label = label_of(process)
