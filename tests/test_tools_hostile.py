@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 import tomllib
+import warnings
 
 import pytest
 from conftest import BUILD, ROOT, append_only, mounted, root_only
@@ -755,7 +756,9 @@ def test_names_that_no_font_has(tmp_path, capfd):
     from xstrace import charts
 
     name = "\x1b[31m\x07 \u4e00 $x"
-    charts.put([charts.Chart(name, name, name, {name: [1, 2]}, labels=[name, name]), [name]], str(tmp_path / "c.pdf"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        charts.put([charts.Chart(name, name, name, {name: [1, 2]}, labels=[name, name]), [name]], str(tmp_path / "c.pdf"))
     assert capfd.readouterr() == ("", "")
 
 
