@@ -64,18 +64,16 @@ static bool has_left(void)
 	return true;
 }
 
-/* Another process, which lives in this thread's memory: the ring is the thread's. */
-static bool is_guest(void)
+bool xs_thread_is_guest(void)
 {
-	return atomic_load_explicit(&xs_gate->shared, memory_order_relaxed) && xs_tls.tid &&
-	       xs_sys(SYS_gettid) != (long)xs_tls.tid;
+	return xs_tls.tid && xs_sys(SYS_gettid) != (long)xs_tls.tid;
 }
 
 bool xs_thread_attach(void)
 {
 	if (xs_state() == XS_OFF || xs_tls.ignored)
 		return false;
-	if (is_guest())
+	if (xs_is_guest()) /* the ring is the thread's */
 		return lose();
 	if (xs_tls.mark && !has_left())
 		return lose();

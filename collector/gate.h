@@ -117,6 +117,18 @@ const struct xs_options *xs_collector_options(void);
  */
 bool xs_thread_attach(void) __attribute__((cold));
 
+/* Is this another process, which lives in the memory of the thread that it looks like? */
+bool xs_thread_is_guest(void) __attribute__((cold));
+
+/*
+ * The same; as a rule there is none. Who keeps something of a thread's own asks before touching it.
+ */
+static inline bool xs_is_guest(void)
+{
+	return __builtin_expect(atomic_load_explicit(&xs_gate->shared, memory_order_relaxed), 0) &&
+	       xs_thread_is_guest();
+}
+
 /* May this process write into its rings? */
 static inline bool xs_joined(void)
 {

@@ -79,6 +79,16 @@ def test_calls_that_are_left_by_a_jump_from_a_fault(xstrace, tmp_path):
     assert len(starts) == len(truth) and max(shifts) - min(shifts) < 100_000
 
 
+def test_another_process_in_this_thread(xstrace, tmp_path):
+    """clone(CLONE_VM) with the thread's own variables: the parent's calls are all there, one behind the other, the child's are counted."""
+    run = same(xstrace, sync(tmp_path), f"{KERNELS} --chrome-call-logging", "clone", 100)
+    calls = calls_of(run, "cudaLaunchHostFunc")
+    assert len(calls) == 100 and all(a.end <= b.start for a, b in zip(calls, calls[1:]))
+    # a function of the driver's within the call counts, too
+    assert 100 <= run.trace.other["lost"] <= 200
+    assert kernels(run) == 100 and "open_commands" not in run.trace.other
+
+
 def test_setuid(xstrace, tmp_path):
     """glibc waits for all threads, also for ours."""
     run = same(xstrace, SoftCUDA(tmp_path), KERNELS, "setuid", 10)

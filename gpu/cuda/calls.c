@@ -235,7 +235,7 @@ static __attribute__((noinline)) void resource(CUpti_CallbackId id, const void *
 	} else if (id == CUPTI_CBID_RESOURCE_CONTEXT_CREATED) {
 		xs_cuda_context_made();
 	}
-	if (id != CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED)
+	if (id != CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED || xs_is_guest())
 		return;
 	xs_cuda_range_captured();
 	if (inside.depth)
@@ -279,11 +279,13 @@ static __attribute__((noinline)) void profile(CUpti_CallbackId id, const CUpti_C
 		return;
 	if (xs_cuda_stalls && data->callbackSite == CUPTI_API_ENTER)
 		xs_cuda_stalls_launch(data->context);
-	if (xs_cuda_ranges && data->callbackSite == CUPTI_API_ENTER)
-		xs_cuda_range_enter(data->context, data->correlationId, kernel);
-	else if (xs_cuda_ranges)
-		xs_cuda_range_leave(data->functionReturnValue &&
-				    *(const int *)data->functionReturnValue);
+	if (xs_cuda_ranges && !xs_is_guest()) {
+		if (data->callbackSite == CUPTI_API_ENTER)
+			xs_cuda_range_enter(data->context, data->correlationId, kernel);
+		else
+			xs_cuda_range_leave(data->functionReturnValue &&
+					    *(const int *)data->functionReturnValue);
+	}
 	errno = error;
 }
 
@@ -297,7 +299,11 @@ void CUPTIAPI xs_cuda_on_call(void *user, CUpti_CallbackDomain domain, CUpti_Cal
 	if (__builtin_expect(xs_cuda_asked.profiles, 0) && domain == CUPTI_CB_DOMAIN_DRIVER_API)
 		profile(id, call);
 	if (__builtin_expect(is_api, 1)) {
-		if (call->callbackSite == CUPTI_API_ENTER) {
+		if (xs_is_guest()) {
+			/* what the thread is in is not the guest's */
+			if (call->callbackSite == CUPTI_API_ENTER)
+				(void)xs_recording(); /* counts it as lost */
+		} else if (call->callbackSite == CUPTI_API_ENTER) {
 			if (!xs_paused())
 				enter(domain, id, call);
 		} else if (inside.depth) {

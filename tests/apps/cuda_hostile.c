@@ -8,11 +8,13 @@
 
 #include <cupti.h>
 #include <dlfcn.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 
@@ -468,6 +470,57 @@ static int jump_from_faults(int times)
 	return 0;
 }
 
+/* ---- processes that share memory ---- */
+
+static atomic_int turn; /* odd: the child's */
+
+static void CUDART_CB no_work(void *unused)
+{
+	(void)unused;
+}
+
+static void CUDART_CB lets_child_work(void *unused)
+{
+	(void)unused;
+	turn++;
+	while (turn & 1)
+		;
+}
+
+static int child_of_clone(void *times)
+{
+	for (int i = 0; i < (int)(intptr_t)times; i++) {
+		while (!(turn & 1))
+			;
+		CUDA_CHECK(cudaLaunchHostFunc(NULL, no_work, NULL));
+		turn++;
+	}
+	syscall(SYS_exit, 0);
+	return 0;
+}
+
+/* A child has the variables of our thread, and makes each of its calls within one of ours. */
+static int clone_child(int times)
+{
+	char *stack =
+		mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int status = 0;
+	pid_t child;
+
+	CUDA_CHECK(cudaFree(NULL));
+	child = clone(child_of_clone, stack + (1 << 20), CLONE_VM | SIGCHLD,
+		      (void *)(intptr_t)times);
+	if (child < 0)
+		die("clone");
+	for (int i = 0; i < times; i++)
+		CUDA_CHECK(cudaLaunchHostFunc(NULL, lets_child_work, NULL));
+	if (waitpid(child, &status, 0) != child)
+		die("waitpid");
+	launch(times);
+	printf("child: %d\nexpected: %d kernels\n", status, times);
+	return 0;
+}
+
 /* ---- rights ---- */
 
 /* glibc has each thread of the process do it, and waits for all. */
@@ -510,6 +563,8 @@ static const struct {
 	{ "limit", limit },
 	{ "jump", jump_out },
 	{ "faults", jump_from_faults },
+	/* another process in this thread */
+	{ "clone", clone_child },
 	{ "setuid", set_user },
 };
 
