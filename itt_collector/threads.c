@@ -226,10 +226,12 @@ static uint32_t object_name(const void *address, bool wait)
 	char text[24] = "0x", *end = text + 2;
 	bool some = false;
 
-	if (!object)
+	if (!object) {
+		xs_count_unnamed();
 		return xs_name(wait ? "wait sync (too many objects)"
 				    : "release sync (too many objects)",
 			       0);
+	}
 	name = atomic_load_explicit(wait ? &object->wait : &object->release, memory_order_relaxed);
 	if (name)
 		return name;
