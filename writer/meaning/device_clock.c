@@ -12,6 +12,9 @@
 #include "device_clock.h"
 #include "device_record.h"
 
+/* Clocks agree better than that; what began so long before it was submitted did not. */
+#define DISAGREE_NS 100000u
+
 struct xs_device_clock {
 	/* one that tells ns */
 	bool known;
@@ -90,6 +93,19 @@ static void not_before(struct xs_work *work, uint64_t ns)
 		return;
 	work->end += ns - work->start;
 	work->start = ns;
+}
+
+/* Its call returned when it had ended, so far as the clocks agree: it lies in that call. */
+static void within_call(struct xs_work *work, uint64_t from)
+{
+	uint64_t late = work->end > work->host_end ? work->end - work->host_end : 0;
+
+	if (late > DISAGREE_NS)
+		return;
+	if (late > work->start - from)
+		late = work->start - from;
+	work->start -= late;
+	work->end -= late;
 }
 
 static void named_times(struct xs_process *process, struct xs_work *work)
@@ -278,9 +294,6 @@ void xs_device_clocks_update(struct xs_process *process)
 	}
 }
 
-/* Clocks agree better than that; what began so long before it was submitted did not. */
-#define DISAGREE_NS 100000u
-
 /*
  * A program may use an event again that it has not reset. Then its times are those of a former use,
  * or the beginning of one use and the end of another.
@@ -329,6 +342,8 @@ static bool counted_times(struct xs_process *process, struct xs_work *work)
 	if (is_of_former_use(process, work, (record->end - record->start) & mask, mask))
 		return false;
 	not_before(work, work->submit);
+	if (record->event.flags & XS_DEVICE_FLAG_WAITED)
+		within_call(work, work->submit);
 	return true;
 }
 

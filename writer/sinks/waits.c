@@ -19,16 +19,20 @@
 #include "hash.h"
 #include "pauses.h"
 
-#define PENDING_MAX 1024u /* commands of a queue that no call has waited for */
-#define FAR	    64u	  /* so many places is a command put before others that came sooner */
-#define CALLS	    64u	  /* of a queue, that are remembered */
-#define DRAWN	    64u /* commands that have their arrows and may still be named; a power of two */
-#define PATIENCE    1024u /* so many commands later a named one is not expected any more */
-#define HELD	    64u
-#define QUEUES_MAX  2048u
-#define BUCKETS	    QUEUES_MAX
-#define WHOLE	    0x100u /* beside the source: what has waited for all queues of a context */
-#define CLOSE	    20000u /* ns; clocks of a host and of a device agree so well, where it counts */
+#define ROOM_LEAST \
+	2048u /* for commands of a queue that no call has waited for: each may have it, */
+#define ROOM_MOST  131072u /* and one that much, for a pass reads them before it reads the call, */
+#define ROOM_ALL   (1u << 18) /* while all have less than that */
+#define FAR	   64u	      /* so many places is a command put before others that came sooner */
+#define NAMED_FAR  1024u      /* among so many of the newest is a named command looked for */
+#define CALLS	   64u	      /* of a queue, that are remembered */
+#define DRAWN	   64u /* commands that have their arrows and may still be named; a power of two */
+#define PATIENCE   1024u /* so many commands later a named one is not expected any more */
+#define HELD	   64u
+#define QUEUES_MAX 2048u
+#define BUCKETS	   QUEUES_MAX
+#define WHOLE	   0x100u /* beside the source: what has waited for all queues of a context */
+#define CLOSE	   20000u /* ns; clocks of a host and of a device agree so well, where it counts */
 
 /* What a call may name a command by. */
 struct name {
@@ -80,6 +84,7 @@ struct xs_waits {
 	struct xs_wait held[HELD]; /* of this look, by their ends: threads are read one by one */
 	uint32_t held_count;
 	uint32_t count, hand;
+	uint32_t room;	       /* of all queues */
 	bool whole;	       /* a call has waited for all queues of a context */
 	struct call forgotten; /* as in struct queue, of queues that have given their places */
 	struct queue *busy;
@@ -127,6 +132,7 @@ static void forget(struct xs_waits *waits, struct queue *queue)
 	add_forgotten(&waits->forgotten, &queue->forgotten);
 	if (queue->call_count)
 		add_forgotten(&waits->forgotten, &queue->calls[queue->call_count - 1]);
+	waits->room -= queue->room;
 	free(queue->pending);
 	memset(queue, 0, sizeof(*queue));
 }
@@ -327,6 +333,18 @@ static void draw_one(struct xs_process *process, struct queue *queue, const stru
 	queue->drawn[queue->drawn_count++ % DRAWN] = command->name;
 }
 
+/* No command waits. One that had many gives its memory back. */
+static void rest(struct xs_waits *waits, struct queue *queue)
+{
+	take_busy(queue);
+	if (queue->room <= ROOM_LEAST)
+		return;
+	waits->room -= queue->room;
+	free(queue->pending);
+	queue->pending = NULL;
+	queue->first = queue->room = 0;
+}
+
 /* To those that wait for a call, as far as it is known which one was the first. */
 static void settle(struct xs_process *process, struct queue *queue)
 {
@@ -353,7 +371,7 @@ static void settle(struct xs_process *process, struct queue *queue)
 	queue->first += at - kept;
 	queue->count -= at - kept;
 	if (!queue->count)
-		take_busy(queue);
+		rest(xs_chrome_of(process)->waits, queue);
 }
 
 static bool is_named(const struct name *name, const struct call *call)
@@ -397,7 +415,7 @@ static void forget_named(struct queue *queue, uint32_t which)
 
 static void waited_named(struct xs_process *process, struct queue *queue, const struct call *call)
 {
-	for (uint32_t behind = 0; behind < queue->count; behind++) {
+	for (uint32_t behind = 0; behind < queue->count && behind < NAMED_FAR; behind++) {
 		struct command *at = &queue->pending[queue->first + queue->count - 1 - behind],
 			       found = *at;
 
@@ -429,17 +447,26 @@ static bool take_named(struct queue *queue, const struct command *command, struc
 	return false;
 }
 
-/* Room behind the last one; the oldest one goes, if there are too many. False: no memory. */
-static bool make_room(struct queue *queue)
+static bool may_grow(const struct xs_waits *waits, const struct queue *queue)
 {
+	return queue->room < ROOM_LEAST || (queue->room < ROOM_MOST && waits->room < ROOM_ALL);
+}
+
+/* Room behind the last one; the oldest ones go, if there are too many. False: no memory. */
+static bool make_room(struct xs_process *process, struct queue *queue)
+{
+	struct xs_waits *waits = xs_chrome_of(process)->waits;
 	uint32_t room = queue->room ? 2 * queue->room : 16;
 	struct command *grown;
 
 	if (queue->first + queue->count < queue->room)
 		return true;
-	if (queue->count == PENDING_MAX) {
-		queue->first += PENDING_MAX / 2;
-		queue->count -= PENDING_MAX / 2;
+	if (queue->count > queue->room / 2 && !may_grow(waits, queue)) {
+		uint32_t left_out = queue->count - queue->room / 4;
+
+		process->omitted[XS_OMIT_ARROWS] += left_out;
+		queue->first += left_out;
+		queue->count -= left_out;
 	}
 	if (queue->count <= queue->room / 2 && queue->room) {
 		memmove(queue->pending, queue->pending + queue->first,
@@ -450,17 +477,18 @@ static bool make_room(struct queue *queue)
 	grown = realloc(queue->pending, room * sizeof(*grown));
 	if (!grown)
 		return false;
+	waits->room += room - queue->room;
 	queue->pending = grown;
 	queue->room = room;
 	return true;
 }
 
-static void keep(struct xs_waits *waits, struct queue *queue, const struct command *command)
+static void keep(struct xs_process *process, struct queue *queue, const struct command *command)
 {
 	struct command *end;
 	uint32_t later = 0;
 
-	if (!make_room(queue))
+	if (!make_room(process, queue))
 		return;
 	end = queue->pending + queue->first + queue->count;
 	while (later < queue->count && later < FAR && end[-1 - (int)later].tick > command->tick)
@@ -468,7 +496,7 @@ static void keep(struct xs_waits *waits, struct queue *queue, const struct comma
 	memmove(end - later + 1, end - later, later * sizeof(*end));
 	end[-(int)later] = *command;
 	queue->count++;
-	put_busy(waits, queue);
+	put_busy(xs_chrome_of(process)->waits, queue);
 }
 
 /* The call has waited for all queues of a context. */
@@ -588,7 +616,7 @@ static void wait_for_call(struct xs_process *process, struct queue *queue,
 	if (first && !is_open(queue, command, first))
 		draw_one(process, queue, command, first);
 	else
-		keep(waits, queue, command);
+		keep(process, queue, command);
 }
 
 void xs_waits_command(struct xs_process *process, const struct xs_work *work, uint64_t pid,
