@@ -12,7 +12,7 @@
 
 int xs_channel_move_up(int fd)
 {
-	int moved = fcntl(fd, F_DUPFD_CLOEXEC, XS_DRAIN_DIRECTORY + 1), error = errno;
+	int moved = fcntl(fd, F_DUPFD_CLOEXEC, XS_DRAIN_CONTROL + 1), error = errno;
 
 	close(fd);
 	return moved < 0 ? -error : moved;

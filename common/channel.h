@@ -32,11 +32,13 @@ enum xs_heard {
 };
 
 /*
- * The descriptors that the drain process is started with, beside the first three: its end, and the
- * run directory.
+ * The descriptors that the drain process is started with, beside the first three: its end, the run
+ * directory, and a file without a name that holds `control` as the launcher has made it. The run's
+ * own file may be spoilt by a traced process before the drain process looks.
  */
 #define XS_DRAIN_CHANNEL   3
 #define XS_DRAIN_DIRECTORY 4
+#define XS_DRAIN_CONTROL   5
 
 /*
  * Moves a descriptor behind those: closed on exec, and none that a child is to have. The new one,

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -38,7 +39,8 @@ static bool set_mask(uint64_t mask, uint64_t *ret_old)
  * pid or -errno. All signals are blocked, and stay so in it until it has said which ones it ignores
  * (writer/drain/main.c).
  */
-static __attribute__((noinline)) int start_drain(struct xs_launch *launch, char *path, int end)
+static __attribute__((noinline)) int start_drain(struct xs_launch *launch, char *path, int end,
+						 int control)
 {
 	char *argv[] = { "xstrace-drain", launch->dir, NULL };
 	volatile int failed = 0;
@@ -49,6 +51,10 @@ static __attribute__((noinline)) int start_drain(struct xs_launch *launch, char 
 		(void)setsid();
 		(void)dup2(end, XS_DRAIN_CHANNEL);
 		(void)dup2(launch->directory, XS_DRAIN_DIRECTORY);
+		if (control >= 0)
+			(void)dup2(control, XS_DRAIN_CONTROL);
+		else
+			(void)close(XS_DRAIN_CONTROL); /* the application's */
 		launch->control->consumer.pid = getpid();
 		execv(path, argv);
 		failed = errno;
@@ -353,15 +359,34 @@ static void wait_for_kmd(const struct xs_launch *launch)
 	(void)xs_channel_hear(launch->drain, true, &message);
 }
 
+/*
+ * What the drain process is to believe of `control`: the application may have cut the run's file
+ * before the drain process has started. -1: there is no room for it, and the file itself is read.
+ */
+static int copy_control(const struct xs_control *control)
+{
+	int fd = memfd_create("xstrace-control", MFD_CLOEXEC);
+
+	if (fd >= 0)
+		fd = xs_channel_move_up(fd);
+	if (fd < 0 || write(fd, control, sizeof(*control)) == (ssize_t)sizeof(*control))
+		return fd < 0 ? -1 : fd;
+	close(fd);
+	return -1;
+}
+
 int xs_start_drain(struct xs_launch *launch, char *path)
 {
-	int ends[2], drain = xs_channel_open(ends);
+	int ends[2], drain = xs_channel_open(ends), control;
 
 	if (drain)
 		return drain;
 	launch->drain = ends[0];
-	drain = start_drain(launch, path, ends[1]);
+	control = copy_control(launch->control);
+	drain = start_drain(launch, path, ends[1], control);
 	close(ends[1]);
+	if (control >= 0)
+		close(control);
 	return drain;
 }
 

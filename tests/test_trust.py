@@ -300,7 +300,7 @@ def test_recover_makes_results_nowhere_but_in_their_directory(xstrace, place):
     with kept_of(run, trace.parent.name.split(".")[1]).open("r+b") as file:
         file.seek(32)  # struct xs_kept_file: the trace's path
         file.write(os.fsencode(elsewhere / "chrome_trace.json") + b"\0")
-    assert control("--recover", run.dir).returncode == 0 and not run.dir
+    assert control("--recover", run.dir).returncode == 125 and not run.dir  # no trace is there
     assert place == "." or set(elsewhere.iterdir()) == before
     (made,) = {p.parent for p in xstrace.home.rglob("chrome_trace.json")} - {trace.parent}
     assert made.parent == xstrace.home / "results"
@@ -375,6 +375,81 @@ def test_recover_says_which_file_of_a_process_it_cannot_use(xstrace, spoil):
     assert path in line and file.name in line and "what was in it is lost" in line
     assert trace.read_bytes() == before and not os.path.exists(path)
     trace.unlink()  # it has no end
+
+
+def recover_in_part(run):
+    """What was said where not all could be had; the last line says what is written."""
+    done = subprocess.run([XSTRACE, "--recover", run.dir], cwd=run.cwd, capture_output=True, text=True)
+    assert done.returncode == 125, done.stderr
+    return done.stderr.splitlines()
+
+
+@pytest.mark.parametrize("spoil", ["cut", "zeros", "mode", "name", "gone", "trace gone"])
+def test_recover_says_what_of_a_trace_is_missing(xstrace, spoil):
+    """Where the trace is, and what it has, stands in the drain process's own file alone."""
+    run, trace = killed_run(xstrace)
+    path, before = run.dir, trace.read_bytes()
+    (file,) = Path(path).glob("d*")
+    size = file.stat().st_size
+    if spoil in ("cut", "zeros"):
+        os.truncate(file, 0)
+        os.truncate(file, size if spoil == "zeros" else 100)
+    elif spoil == "mode":
+        file.chmod(0o644)
+    elif spoil == "name":
+        os.link(file, f"{path}/second")
+    else:
+        (trace if "trace" in spoil else file).unlink()
+    lines = recover_in_part(run)
+    assert len(lines) == 2 and path in lines[0] and (trace.name if spoil == "trace gone" else file.name) in lines[0], lines
+    assert not os.path.exists(path)
+    if spoil != "trace gone":
+        assert trace.read_bytes() == before
+        trace.unlink()  # it has no end
+    run.collect()
+    assert 3 <= run.trace.count("tasks") < 2003
+
+
+@pytest.mark.parametrize("size", [0, 65536])
+def test_recover_without_names(xstrace, size):
+    run, trace = killed_run(xstrace)
+    path = run.dir
+    os.truncate(Path(path, "strings"), size)
+    line = "".join(recover_in_part(run))
+    assert path in line and "'strings'" in line and not os.path.exists(path)
+    run.collect()
+    assert sum("dur" in e for e in run.trace.events) >= 2000
+
+
+def test_recover_without_control(xstrace):
+    run, trace = killed_run(xstrace)
+    file = Path(run.dir, "control")
+    content = file.read_bytes()
+    os.truncate(file, 4096)
+    assert "'control' was cut" in refusal("--recover", run.dir)
+    file.write_bytes(content)
+    check_recovered(run)
+
+
+@pytest.mark.parametrize("file", ["strings", "control", "mailbox"])
+@pytest.mark.parametrize("size", [0, 4096])
+def test_files_that_are_cut_before_the_drain_process_begins(xstrace, file, size):
+    """Nothing but what was in them is missing, and that is told. The launcher has `control` mapped, and ends."""
+    launcher = copy_build(xstrace.home)
+    drain = xstrace.home / "writer/xstrace-drain"
+    drain.rename(drain.with_name("real"))
+    drain.write_text(f'#!/bin/sh\nwhile [ ! -e {xstrace.cwd}/go ]; do sleep 0.05; done\nexec {drain.with_name("real")} "$@"\n')
+    drain.chmod(0o755)
+    script = f'{APPS}/itt_tasks 3; truncate -s {size} "${{XSTRACE_RUN%:*}}/{file}"; touch go; sleep 1'
+    run = xstrace.start(ITT, "sh", ["-c", script], launcher=launcher)
+    dir = wait_until(lambda: run.dir)
+    run.wait(30)
+    (run.cwd / "go").unlink()
+    wait_until(lambda: not os.path.exists(dir))
+    said = "".join(run.said)
+    assert not re.search("drain process", said) and (file != "strings" or "'strings'" in said), said
+    run.collect()
+    assert file != "mailbox" or [t.count("tasks") for t in run.traces] == [3]
 
 
 def test_recover_of_files_that_were_being_removed(xstrace):

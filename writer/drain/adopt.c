@@ -20,6 +20,7 @@
 #include "process.h"
 #include "sinks_open.h"
 #include "tasks.h"
+#include "text.h"
 #include "threads.h"
 #include "title.h"
 #include "tracks.h"
@@ -157,8 +158,10 @@ static void restore(struct xs_track *track)
 		atomic_store(&kept->state, XS_SAVED_1);
 	saved = &kept->saved[atomic_load(&kept->state) == XS_SAVED_1];
 	track->pos = saved->tail;
-	if (saved == &kept->saved[0] && !saved->tail && !atomic_load(&kept->moved))
+	if (saved == &kept->saved[0] && !saved->tail && !atomic_load(&kept->moved)) {
 		track->pos = atomic_load_explicit(&track->ring->tail, memory_order_relaxed);
+		track->process->not_kept |= track->pos != 0;
+	}
 	xs_backlog_restore(track);
 	if (!xs_track_is_moved(track, track->pos) && (track->pos > head || track->pos % 16)) {
 		track->process->corrupt++;
@@ -214,6 +217,24 @@ static int add_track(struct xs_process *process, struct xs_ring *ring, uint64_t 
 	return 0;
 }
 
+/*
+ * --recover: of these rings something was read, and nothing is kept about them. The file beside
+ * theirs is spoilt or gone, or there was no memory for it.
+ */
+static void tell_not_kept(struct xs_process *process, uint32_t segment)
+{
+	char name[XS_NAME_MAX];
+
+	xs_kept_name(name, process->pid, process->serial, segment);
+	process->run->incomplete = true;
+	xs_tell("[WARNING] --recover %s: %s, what the drain process kept of process %d, cannot be "
+		"used; %s\n",
+		process->run->dir, name, process->pid,
+		segment ? "tasks that were open are missing in the trace"
+			: "what had been written before is missing in the trace that is written "
+			  "now; the one that there was ends where it was written");
+}
+
 /* Rings of one file that threads took since the last look. */
 static void find_in(struct xs_process *process, struct xs_mapped *file, uint32_t segment,
 		    const _Atomic uint32_t *used_count)
@@ -226,12 +247,16 @@ static void find_in(struct xs_process *process, struct xs_mapped *file, uint32_t
 	open_kept(process, file, segment);
 	if (!file->kept)
 		return;
+	process->not_kept = false;
 	for (; file->seen < used && file->seen < file->slots; file->seen++)
 		if (add_track(process,
 			      (void *)((char *)file->map +
 				       xs_slot_offset(file->seen, file->ring_size)),
 			      file->ring_size, kept_ring(file, file->seen)) < 0)
-			return;
+			break;
+	/* a flight recorder keeps nothing */
+	if (process->not_kept && process->run->recovering && !process->run->options->flight)
+		tell_not_kept(process, segment);
 }
 
 /* What its header says of its rings was read once: it may change at any time. */

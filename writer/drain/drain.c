@@ -7,9 +7,11 @@
  * threads that went quiet.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "backlog.h"
@@ -435,6 +437,31 @@ static void tell_not_traced(const struct xs_loop *loop)
 	xs_lost_tell(&loop->lost);
 }
 
+/* What all processes of the run share, and one of them has cut. */
+static void tell_cut(struct xs_loop *loop)
+{
+	static const struct {
+		const char *name, *missing;
+		uint64_t size;
+	} shared[] = {
+		{ "strings", "names that were to be read there are missing", XS_STRINGS_SIZE },
+		{ "control", "recording may have ended early", sizeof(struct xs_control) },
+	};
+	struct stat st;
+
+	for (size_t i = 0; i < sizeof(shared) / sizeof(shared[0]); i++) {
+		if (fstatat(loop->run.directory, shared[i].name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+		    !S_ISREG(st.st_mode) || (uint64_t)st.st_size >= shared[i].size)
+			continue;
+		loop->spoilt |= loop->run.recovering;
+		xs_tell("[WARNING] %s%s%s'%s', a file that the run's processes share, was cut; "
+			"%s\n",
+			loop->run.recovering ? "--recover " : "",
+			loop->run.recovering ? loop->run.dir : "", loop->run.recovering ? ": " : "",
+			shared[i].name, shared[i].missing);
+	}
+}
+
 /* An option that has shown nothing: mostly the runtime is the reason. */
 static void tell_no_openmp(const struct xs_loop *loop)
 {
@@ -456,22 +483,25 @@ static void tell_no_python(const struct xs_loop *loop)
 int xs_drain(const char *dir, int channel)
 {
 	static struct xs_loop loop; /* large, and most of it is never touched */
-	int error = xs_run_open(&loop.run, dir, channel);
+	int error;
 
+	xs_faults_catch(); /* first: files may have been cut before they are mapped */
+	error = xs_run_open(&loop.run, dir, channel);
 	if (error < 0)
 		return error;
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)signal(SIGXFSZ, SIG_IGN);
-	xs_faults_catch();
 	xs_backlog_open(&loop.run, &loop.processes);
 	error = loop.run.recovering ? recover(&loop) : follow_run(&loop);
 	if (error < 0)
 		return error;
 	tell_not_traced(&loop);
+	tell_cut(&loop);
 	tell_not_asked(&loop);
 	tell_no_openmp(&loop);
 	tell_no_python(&loop);
-	if (loop.run.recovering && !loop.run.wrote_something && !loop.spoilt)
+	if (loop.run.recovering && !loop.run.wrote_something && !loop.spoilt &&
+	    !loop.run.incomplete)
 		xs_tell("[INFO] --recover %s: nothing was left to be written\n", loop.run.dir);
 	xs_backlog_close(&loop.run);
 	free(loop.run.live);
@@ -487,5 +517,6 @@ int xs_drain(const char *dir, int channel)
 	xs_below_fini(&loop.run);
 	xs_timeline_fini(&loop.run.clock);
 	xs_timeline_fini(&loop.run.raw);
-	return loop.spoilt ? -ECANCELED : 0; /* it has been said what is wrong */
+	return loop.spoilt || loop.run.incomplete ? -ECANCELED
+						  : 0; /* it has been said what is wrong */
 }

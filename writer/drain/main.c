@@ -42,7 +42,8 @@ static void detach(void)
 	}
 	(void)fcntl(XS_DRAIN_CHANNEL, F_SETFD, FD_CLOEXEC);
 	(void)fcntl(XS_DRAIN_DIRECTORY, F_SETFD, FD_CLOEXEC);
-	(void)close_range(XS_DRAIN_DIRECTORY + 1, ~0u, 0); /* the application's */
+	(void)fcntl(XS_DRAIN_CONTROL, F_SETFD, FD_CLOEXEC);
+	(void)close_range(XS_DRAIN_CONTROL + 1, ~0u, 0); /* the application's */
 }
 
 static int recover(const char *dir)
@@ -67,7 +68,8 @@ static int recover(const char *dir)
 			"may have rights there\n",
 			dir, geteuid());
 	else if (error == -EBADMSG)
-		xs_tell("xstrace: --recover %s: not the run directory of this version of xstrace\n",
+		xs_tell("xstrace: --recover %s: not the run directory of this version of xstrace, "
+			"or its file 'control' was cut\n",
 			dir);
 	else
 		xs_tell("xstrace: --recover %s: %s\n", dir, strerror(-error));

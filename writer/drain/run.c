@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -61,6 +62,38 @@ static void raise_limits(struct xs_run *run)
 	run->descriptors = getrlimit(RLIMIT_NOFILE, &limit) < 0 ? 0 : limit.rlim_cur;
 }
 
+/*
+ * Any process of the run may have cut such a file by now, with --recover too: what is gone reads as
+ * zeros (faults.c), and everything else goes on.
+ */
+static int map_as_it_is(const struct xs_run *run, const char *name, uint64_t size, void **ret_map)
+{
+	int fd = xs_shm_open(run->directory, name, XS_SHM_OPEN), error = 0;
+
+	if (fd < 0)
+		return fd;
+	*ret_map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (*ret_map == MAP_FAILED)
+		error = -errno;
+	close(fd);
+	return error;
+}
+
+/*
+ * `control` as the launcher has made it. --recover has the file alone; so has xstrace-attach, which
+ * may have any file by that number.
+ */
+static const struct xs_control *find_control(const struct xs_run *run)
+{
+	static struct xs_control made;
+
+	if (run->recovering ||
+	    pread(XS_DRAIN_CONTROL, &made, sizeof(made), 0) != (ssize_t)sizeof(made) ||
+	    !xs_control_valid(&made, NULL))
+		return run->control;
+	return &made;
+}
+
 /* What the launcher has made. */
 static int map_files(struct xs_run *run)
 {
@@ -74,23 +107,23 @@ static int map_files(struct xs_run *run)
 	run->directory = run->recovering ? xs_shm_open_directory(run->dir) : XS_DRAIN_DIRECTORY;
 	if (run->directory < 0)
 		return run->directory;
-	error = xs_shm_map_at(run->directory, "control", XS_SHM_OPEN, sizeof(*run->control), &map,
-			      NULL);
+	error = run->recovering ? xs_shm_map_at(run->directory, "control", XS_SHM_OPEN,
+						sizeof(*run->control), &map, NULL)
+				: map_as_it_is(run, "control", sizeof(*run->control), &map);
 	if (error < 0)
 		return error;
 	run->control = map;
-	if (!xs_control_valid(run->control, NULL))
+	if (!xs_control_valid(find_control(run), NULL))
 		return -EBADMSG;
-	error = xs_shm_map_at(run->directory, "mailbox", XS_SHM_OPEN, sizeof(*run->mailbox), &map,
-			      NULL);
+	error = map_as_it_is(run, "mailbox", sizeof(*run->mailbox), &map);
 	if (error < 0)
 		return error;
 	run->mailbox = map;
-	error = xs_shm_map_at(run->directory, "strings", XS_SHM_OPEN, XS_STRINGS_SIZE, &map,
-			      &run->strings_size);
+	error = map_as_it_is(run, "strings", XS_STRINGS_SIZE, &map);
 	if (error < 0)
 		return error;
 	run->strings = map;
+	run->strings_size = XS_STRINGS_SIZE;
 	run->place_text = xs_place_text;
 	return 0;
 }
@@ -98,7 +131,7 @@ static int map_files(struct xs_run *run)
 /* Copies: what does not change while the run goes on. */
 static void read_control(struct xs_run *run)
 {
-	const struct xs_control *control = run->control;
+	const struct xs_control *control = find_control(run);
 
 	xs_options_copy(&run->copied_options, &control->options);
 	xs_run_variable(run->variable, run->dir, control);
@@ -125,7 +158,7 @@ static void read_control(struct xs_run *run)
 
 static int open_clocks(struct xs_run *run)
 {
-	const struct xs_control *control = run->control;
+	const struct xs_control *control = find_control(run);
 	const struct xs_clock_pair first = { .tick = control->tick0, .mono = control->mono0 };
 	bool again = run->recovering &&
 		     atomic_load_explicit(&control->segment_count, memory_order_acquire);

@@ -61,6 +61,7 @@ struct xs_run {
 	/* recovering: a trace is not the file that was being written; a line has said so */
 	bool refused;
 	bool disk_error_told;
+	bool incomplete;	    /* --recover: something is missing, and it has been said */
 	bool wrote_something;	    /* a trace or report, of any process */
 	bool saw_application;	    /* its process has come */
 	bool saw_python;	    /* an interpreter of Python's, likewise */

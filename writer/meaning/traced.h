@@ -171,6 +171,7 @@ struct xs_process {
 	uint64_t trace_types; /* --on-demand: a bit for each type of activity; 0: all */
 	bool log_calls;	      /* records are read in the order of their times: calls.c */
 	bool cut;	      /* its file was, by itself */
+	bool not_kept;	      /* --recover: nothing is known of what was read */
 	unsigned faults;      /* xs_faults() when that was looked at */
 	/* flight recorder */
 	uint64_t history_cut; /* tick; records before it had to go for want of memory */

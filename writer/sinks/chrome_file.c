@@ -50,6 +50,15 @@ static const char *why_not(const struct xs_process *process, int fd, uint64_t of
 	return begins_as_ours(process->run, fd) ? NULL : "no trace of this run";
 }
 
+/* It may have been moved away, so that the rest is written. */
+static void tell_gone(struct xs_process *process, const char *path)
+{
+	process->run->incomplete = true;
+	xs_tell("[WARNING] --recover %s: %s is gone; what had been written there before is missing "
+		"in the trace that is written now\n",
+		process->run->dir, path);
+}
+
 /*
  * After a killed drain process: the file that it was writing, cut back to what was committed.
  * -EPERM: it is another one.
@@ -62,8 +71,11 @@ static int reopen(struct xs_process *process, char *path, size_t size, uint64_t 
 
 	(void)snprintf(path, size, "%.*s", PATH_MAX - 1, process->kept->output);
 	fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	if (fd < 0 && errno == ENOENT)
+	if (fd < 0 && errno == ENOENT) {
+		if (process->kept->inode)
+			tell_gone(process, path);
 		return -ENOENT;
+	}
 	wrong = fd < 0 ? strerror(errno) : why_not(process, fd, offset);
 	if (!wrong && !xs_file_lock(fd))
 		wrong = "somebody is writing it, or it is another process's, too";
