@@ -2,14 +2,16 @@
 
 import collections
 import ctypes
+import os
 import re
 import signal
 import statistics
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
-from conftest import BUILD, XSTRACE, wait_until
+from conftest import APPS, BUILD, XSTRACE, wait_until
 from gpu_log import DRIVER, MATRIX, SoftGPU, matrix_args
 
 pytestmark = pytest.mark.skipif(not DRIVER.exists(), reason="no Level Zero headers")
@@ -447,6 +449,21 @@ def test_threads_that_execute_lists_at_once(xstrace, tmp_path):
         assert re.search(rf"^ *\"?empty.*, +{numbers_of(run)['kernels']},", run.err, re.M), run.err
         traced.append(numbers_of(run)["us"])
     assert sum(took > 5 * statistics.median(bare) for took in traced) <= 1, (traced, bare)
+
+
+def test_arrows_of_a_pass_that_reads_much(xstrace, tmp_path):
+    """A drain process that was held up reads many commands of a queue before the calls that waited for them: each has its arrow."""
+    env = SoftGPU(tmp_path, SYNC=1).env
+    words = ["-c", 'read line; exec "$@"', "sh", APPS / "ze_lists", 200, 100]
+    run = xstrace.start(KERNELS, "sh", words, env=env, stdin=subprocess.PIPE)
+    os.kill(run.drain, signal.SIGSTOP)
+    run.process.stdin.close()
+    time.sleep(1.5)
+    os.kill(run.drain, signal.SIGCONT)
+    run.finish()
+    (trace,) = (trace for trace in run.traces if trace.device)
+    waits = sum(event["ph"] == "s" and event["name"] == "wait" for event in trace.events)
+    assert waits == len(trace.device) == 20000 and "omitted" not in trace.other
 
 
 @pytest.mark.long(keep=1)
