@@ -359,20 +359,45 @@ static void wait_for_kmd(const struct xs_launch *launch)
 	(void)xs_channel_hear(launch->drain, true, &message);
 }
 
+/* Pages that nobody has written are not made for this: of the options, most are not given. */
+static bool copy_pages(int from, const struct xs_control *control, int fd)
+{
+	off_t at = 0, end;
+
+	if (ftruncate(fd, sizeof(*control)) < 0)
+		return false;
+	while ((at = lseek(from, at, SEEK_DATA)) >= 0) {
+		end = lseek(from, at, SEEK_HOLE);
+		if (end > (off_t)sizeof(*control))
+			end = sizeof(*control);
+		if (end <= at)
+			return end >= 0;
+		if (pwrite(fd, (const char *)control + at, (size_t)(end - at), at) != end - at)
+			return false;
+		at = end;
+	}
+	return errno == ENXIO; /* no more data */
+}
+
 /*
  * What the drain process is to believe of `control`: the application may have cut the run's file
  * before the drain process has started. -1: there is no room for it, and the file itself is read.
  */
-static int copy_control(const struct xs_control *control)
+static int copy_control(const struct xs_launch *launch)
 {
-	int fd = memfd_create("xstrace-control", MFD_CLOEXEC);
+	int from = xs_shm_open(launch->directory, "control", XS_SHM_READ), fd;
 
+	if (from < 0)
+		return -1;
+	fd = memfd_create("xstrace-control", MFD_CLOEXEC);
 	if (fd >= 0)
 		fd = xs_channel_move_up(fd);
-	if (fd < 0 || write(fd, control, sizeof(*control)) == (ssize_t)sizeof(*control))
-		return fd < 0 ? -1 : fd;
-	close(fd);
-	return -1;
+	if (fd >= 0 && !copy_pages(from, launch->control, fd)) {
+		close(fd);
+		fd = -1;
+	}
+	close(from);
+	return fd < 0 ? -1 : fd;
 }
 
 int xs_start_drain(struct xs_launch *launch, char *path)
@@ -382,7 +407,7 @@ int xs_start_drain(struct xs_launch *launch, char *path)
 	if (drain)
 		return drain;
 	launch->drain = ends[0];
-	control = copy_control(launch->control);
+	control = copy_control(launch);
 	drain = start_drain(launch, path, ends[1], control);
 	close(ends[1]);
 	if (control >= 0)
