@@ -44,6 +44,7 @@ int xs_attach(const struct xs_options *options, char **all, char **end)
 	launch.control->owns_output = made;
 	launch.control->consumer.pid = getpid();
 	(void)dup2(launch.directory, XS_DRAIN_DIRECTORY);
+	(void)close(XS_DRAIN_CONTROL); /* the user's, if there is one */
 	execv(path, argv);
 	xs_tell("xstrace: %s: %s\n", path, strerror(errno));
 	return undo(&launch, options, made);

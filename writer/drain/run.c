@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "below.h"
@@ -80,18 +81,20 @@ static int map_as_it_is(const struct xs_run *run, const char *name, uint64_t siz
 }
 
 /*
- * `control` as the launcher has made it. --recover has the file alone; so has xstrace-attach, which
- * may have any file by that number.
+ * `control` as the launcher has made it, whatever a process has done to the run's file since. NULL:
+ * there was no room for that, or nobody gives it (--recover, xstrace-attach).
  */
-static const struct xs_control *find_control(const struct xs_run *run)
+static const struct xs_control *map_made(void)
 {
-	static struct xs_control made;
+	struct xs_control *made;
+	struct stat st;
 
-	if (run->recovering ||
-	    pread(XS_DRAIN_CONTROL, &made, sizeof(made), 0) != (ssize_t)sizeof(made) ||
-	    !xs_control_valid(&made, NULL))
-		return run->control;
-	return &made;
+	if (fstat(XS_DRAIN_CONTROL, &st) < 0 || !S_ISREG(st.st_mode) || st.st_nlink ||
+	    st.st_size != sizeof(*made))
+		return NULL;
+	made = mmap(NULL, sizeof(*made), PROT_READ, MAP_PRIVATE, XS_DRAIN_CONTROL, 0);
+	close(XS_DRAIN_CONTROL);
+	return made == MAP_FAILED ? NULL : made;
 }
 
 /* What the launcher has made. */
@@ -113,7 +116,10 @@ static int map_files(struct xs_run *run)
 	if (error < 0)
 		return error;
 	run->control = map;
-	if (!xs_control_valid(find_control(run), NULL))
+	run->made = run->recovering ? NULL : map_made();
+	if (!run->made)
+		run->made = run->control;
+	if (!xs_control_valid(run->made, NULL))
 		return -EBADMSG;
 	error = map_as_it_is(run, "mailbox", sizeof(*run->mailbox), &map);
 	if (error < 0)
@@ -131,7 +137,7 @@ static int map_files(struct xs_run *run)
 /* Copies: what does not change while the run goes on. */
 static void read_control(struct xs_run *run)
 {
-	const struct xs_control *control = find_control(run);
+	const struct xs_control *control = run->made;
 
 	xs_options_copy(&run->copied_options, &control->options);
 	xs_run_variable(run->variable, run->dir, control);
@@ -158,7 +164,7 @@ static void read_control(struct xs_run *run)
 
 static int open_clocks(struct xs_run *run)
 {
-	const struct xs_control *control = find_control(run);
+	const struct xs_control *control = run->made;
 	const struct xs_clock_pair first = { .tick = control->tick0, .mono = control->mono0 };
 	bool again = run->recovering &&
 		     atomic_load_explicit(&control->segment_count, memory_order_acquire);

@@ -29,6 +29,8 @@ struct xs_run {
 	char dir[PATH_MAX];
 	int directory;		    /* the same, opened: its files are found by it alone */
 	struct xs_control *control; /* the launcher's and ours */
+	/* as the launcher made it, before any process could spoil it */
+	const struct xs_control *made;
 	struct xs_mailbox *mailbox; /* every traced process can write there */
 	const struct xs_options *options;
 	struct xs_options copied_options;

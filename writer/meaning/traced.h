@@ -127,8 +127,10 @@ struct xs_process {
 	uint64_t impossible;
 	uint64_t excluded;		  /* calls, by --exclude-calls */
 	uint64_t kinds[XS_KINDS_COUNTED]; /* records by kind; of tasks XS_BEGIN counts both */
-	/* at the end: on their way to a device or back; MPI's, started and not complete; between
-	 * ids of which one has no slice */
+	/*
+	 * at the end: on their way to a device or back; MPI's, started and not complete; between
+	 * ids of which one has no slice
+	 */
 	uint64_t open_commands, open_requests, open_relations;
 	uint64_t omitted[XS_OMIT_COUNT];
 	uint64_t horizon; /* nothing can have happened behind it */
@@ -151,8 +153,7 @@ struct xs_process {
 	/* the file that --recover completes, which a sink has open; NULL: none (yet) */
 	struct xs_output *out;
 	struct xs_names *names;
-	uint64_t passes; /* that were complete: what had to wait for all that was written before is
-			    told */
+	uint64_t passes;    /* over the rings, after each of which all that had to wait is told */
 	uint64_t pass_tick; /* all that was written by then is read when this pass over the rings is
 			       over */
 	struct xs_keyed *keyed;		       /* spans.c: open spans, and ends that came first */

@@ -47,7 +47,7 @@ struct marker {
 struct xs_flows {
 	struct generation generation[2];
 	uint32_t young;
-	uint64_t pass, pass_tick;	 /* how many there were; the newest one's */
+	uint64_t pass;			 /* process->passes */
 	struct arrow *waiting[BUCKETS];	 /* by the id that is not known yet */
 	struct marker *markers[BUCKETS]; /* by the slice that they lie in, until it is written */
 	uint32_t waiting_count, marker_count;
