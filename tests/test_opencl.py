@@ -4,7 +4,9 @@ import itertools
 import os
 import re
 import signal
+import subprocess
 import sys
+import time
 
 import pytest
 
@@ -615,6 +617,44 @@ def test_a_blocking_call_that_lasts_for_seconds(xstrace):
     assert call.end - call.start > 2_400_000_000
     (end,) = [event for event in trace.events if event["ph"] == "f" and event["name"] == "wait"]
     assert call.start < end["ts"] <= call.end
+
+
+MANY_WAITS = r"""
+#define CL_TARGET_OPENCL_VERSION 120
+#include <CL/cl.h>
+#include <stdio.h>
+int main(void)
+{
+	static char bytes[64];
+	cl_platform_id platform;
+	cl_device_id device;
+	getchar();
+	clGetPlatformIDs(1, &platform, NULL);
+	clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, NULL);
+	cl_context context = clCreateContext(NULL, 1, &device, NULL, NULL, NULL);
+	cl_command_queue queue = clCreateCommandQueue(context, device, 0, NULL);
+	cl_mem memory = clCreateBuffer(context, CL_MEM_READ_WRITE, sizeof(bytes), NULL, NULL);
+	for (int i = 0; i < 3000; i++) {
+		clEnqueueWriteBuffer(queue, memory, CL_FALSE, 0, sizeof(bytes), bytes, 0, NULL, NULL);
+		clFinish(queue);
+	}
+}
+"""
+
+
+def test_waits_that_are_read_before_their_commands(xstrace):
+    """Another thread's ring has the commands: a drain process that was held up reads them after many waits, and each finds its own."""
+    app = compile_c(xstrace.home / "waits", MANY_WAITS, "-lOpenCL")
+    run = xstrace.start("--chrome-kernel-logging", app, [], stdin=subprocess.PIPE)
+    os.kill(run.drain, signal.SIGSTOP)
+    run.process.stdin.close()
+    time.sleep(1)
+    os.kill(run.drain, signal.SIGCONT)
+    trace = run.finish().trace
+    ends = sorted(event["ts"] for event in trace.events if event["ph"] == "f" and event["name"] == "wait")
+    finishes = sorted((call.start, call.end) for call in trace.calls if call.name == "clFinish")
+    assert len(trace.device) == len(ends) == len(finishes) == 3000
+    assert all(start <= end <= stop for end, (start, stop) in zip(ends, finishes, strict=True))
 
 
 REFERENCES = r"""

@@ -58,7 +58,8 @@ static bool has_waited(const struct xs_wait_call *call, const struct xs_wait_com
 	       (call->until >= command->put || call->end + CLOSE >= command->end);
 }
 
-/* The first call, of those remembered, that has waited for it; NULL: none. */
+/* The first call, of those remembered, that has waited for it, as all later ones have; NULL: none.
+ */
 static const struct xs_wait_call *first_of(const struct xs_wait_queue *queue,
 					   const struct xs_wait_command *command)
 {
@@ -67,13 +68,11 @@ static const struct xs_wait_call *first_of(const struct xs_wait_queue *queue,
 	while (low < high) {
 		uint32_t middle = (low + high) / 2;
 
-		if (queue->calls[middle].until < command->tick)
+		if (!has_waited(&queue->calls[middle], command))
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	while (low < queue->call_count && !has_waited(&queue->calls[low], command))
-		low++;
 	return low < queue->call_count ? &queue->calls[low] : NULL;
 }
 
@@ -103,28 +102,6 @@ static bool is_due(const struct xs_wait_queue *queue, const struct xs_wait_queue
 	return (queue->call_count && queue->calls[queue->call_count - 1].until >= command->tick) ||
 	       (whole && whole->call_count &&
 		whole->calls[whole->call_count - 1].until >= command->tick);
-}
-
-static void remember(struct xs_wait_queue *queue, const struct xs_wait_call *call)
-{
-	struct xs_wait_call *calls = queue->calls;
-	uint32_t at, behind;
-
-	if (queue->call_count == XS_WAIT_CALLS) {
-		queue->call_count /= 2;
-		xs_wait_forgotten(&queue->forgotten, &calls[XS_WAIT_CALLS / 2 - 1]);
-		memmove(calls, calls + XS_WAIT_CALLS / 2, queue->call_count * sizeof(*calls));
-	}
-	at = queue->call_count;
-	while (at && calls[at - 1].end > call->end)
-		at--;
-	if (at && calls[at - 1].until >= call->until)
-		return;
-	for (behind = at; behind < queue->call_count && calls[behind].until <= call->until;)
-		behind++;
-	memmove(calls + at + 1, calls + behind, (queue->call_count - behind) * sizeof(*calls));
-	calls[at] = *call;
-	queue->call_count = queue->call_count - (behind - at) + 1;
 }
 
 /* May a call that ended before this one have waited for it, as for what is before a command? */
@@ -184,7 +161,7 @@ static void waited_until(struct xs_process *process, struct xs_wait_queue *queue
 {
 	call.until = tick;
 	call.kind = XS_WAITED_SUBMITTED;
-	remember(queue, &call);
+	xs_wait_remember(xs_chrome_of(process)->waits, queue, &call);
 	settle(process, queue);
 }
 
@@ -229,7 +206,7 @@ static void waited_named(struct xs_process *process, struct xs_wait_queue *queue
 	}
 	if (was_drawn(queue, call))
 		return;
-	if (queue->named_count == XS_WAIT_CALLS)
+	if (queue->named_count == XS_WAIT_NAMED)
 		forget_named(queue, 0);
 	queue->named[queue->named_count] = *call;
 	queue->named[queue->named_count++].since = queue->commands;
@@ -263,7 +240,7 @@ static void tell_whole(struct xs_process *process, const struct xs_wait *wait,
 	if (wait->unknown)
 		xs_wait_forgotten(&whole->forgotten, call);
 	else
-		remember(whole, call);
+		xs_wait_remember(waits, whole, call);
 	for (struct xs_wait_queue *queue = waits->busy, *next; queue; queue = next) {
 		next = queue->busy_next;
 		if (queue->key[0] == wait->source &&

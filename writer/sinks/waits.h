@@ -10,7 +10,7 @@
 
 #include "chrome.h"
 
-#define XS_WAIT_CALLS 64u /* of a queue, that are remembered */
+#define XS_WAIT_NAMED 64u
 /* commands that have their arrows and may still be named; a power of two */
 #define XS_WAIT_DRAWN	   64u
 #define XS_WAIT_HELD	   64u
@@ -51,12 +51,13 @@ struct xs_wait_queue {
 	 * Calls that waited for all up to a tick, by their ends. Each waited for more than those
 	 * before it: another is the first one of nothing.
 	 */
-	struct xs_wait_call calls[XS_WAIT_CALLS];
+	struct xs_wait_call *calls;
+	uint32_t call_count, call_room;
 	/* no call that was forgotten waited for more, or ended later */
 	struct xs_wait_call forgotten;
 	/* that waited for a command which has not come yet */
-	struct xs_wait_call named[XS_WAIT_CALLS];
-	uint32_t call_count, named_count;
+	struct xs_wait_call named[XS_WAIT_NAMED];
+	uint32_t named_count;
 	uint32_t commands;			  /* read, ever */
 	struct xs_wait_name drawn[XS_WAIT_DRAWN]; /* the newest ones that got their arrows */
 	uint32_t drawn_count;			  /* ever */
@@ -71,8 +72,8 @@ struct xs_waits {
 	struct xs_wait held[XS_WAIT_HELD];
 	uint32_t held_count;
 	uint32_t count, hand;
-	uint32_t room; /* of all queues */
-	bool whole;    /* a call has waited for all queues of a context */
+	uint32_t room, call_room; /* of all queues */
+	bool whole;		  /* a call has waited for all queues of a context */
 	/* as in struct xs_wait_queue, of queues that have given their places */
 	struct xs_wait_call forgotten;
 	struct xs_wait_queue *busy;
@@ -90,6 +91,10 @@ const struct xs_wait_queue *xs_wait_whole_of(struct xs_waits *waits,
 					     const struct xs_wait_queue *queue);
 /* `all` stands for this call, too, from now on. */
 void xs_wait_forgotten(struct xs_wait_call *all, const struct xs_wait_call *call);
+/* The call has waited for all of the queue up to a tick; the oldest ones go, if there are too many.
+ */
+void xs_wait_remember(struct xs_waits *waits, struct xs_wait_queue *queue,
+		      const struct xs_wait_call *call);
 /* The command waits for a call; the oldest ones go, and are counted, where there are too many. */
 void xs_wait_keep(struct xs_process *process, struct xs_wait_queue *queue,
 		  const struct xs_wait_command *command);

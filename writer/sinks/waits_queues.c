@@ -12,7 +12,11 @@
 #define ROOM_LEAST 2048u
 #define ROOM_MOST  131072u
 #define ROOM_ALL   (1u << 18)
-#define FAR	   64u /* so many places is a command put before others that came sooner */
+/* The same of calls: commands that other threads tell of are read after many of them. */
+#define CALLS_LEAST 64u
+#define CALLS_MOST  4096u
+#define CALLS_ALL   (1u << 17)
+#define FAR	    64u /* so many places is a command put before others that came sooner */
 
 static void put_busy(struct xs_waits *waits, struct xs_wait_queue *queue)
 {
@@ -55,7 +59,9 @@ static void forget(struct xs_waits *waits, struct xs_wait_queue *queue)
 	if (queue->call_count)
 		xs_wait_forgotten(&waits->forgotten, &queue->calls[queue->call_count - 1]);
 	waits->room -= queue->room;
+	waits->call_room -= queue->call_room;
 	free(queue->pending);
+	free(queue->calls);
 	memset(queue, 0, sizeof(*queue));
 }
 
@@ -129,6 +135,51 @@ const struct xs_wait_queue *xs_wait_whole_of(struct xs_waits *waits,
 	return waits->whole ? find_queue(waits, key) : NULL;
 }
 
+static bool grow_calls(struct xs_waits *waits, struct xs_wait_queue *queue)
+{
+	uint32_t room = queue->call_room ? 2 * queue->call_room : CALLS_LEAST;
+	struct xs_wait_call *grown;
+
+	if (queue->call_room && (room > CALLS_MOST || waits->call_room >= CALLS_ALL))
+		return false;
+	grown = realloc(queue->calls, room * sizeof(*grown));
+	if (!grown)
+		return false;
+	waits->call_room += room - queue->call_room;
+	queue->calls = grown;
+	queue->call_room = room;
+	return true;
+}
+
+void xs_wait_remember(struct xs_waits *waits, struct xs_wait_queue *queue,
+		      const struct xs_wait_call *call)
+{
+	uint32_t at, behind, half = queue->call_room / 2;
+	struct xs_wait_call *calls;
+
+	if (queue->call_count == queue->call_room && !grow_calls(waits, queue)) {
+		if (!half) {
+			xs_wait_forgotten(&queue->forgotten, call);
+			return;
+		}
+		xs_wait_forgotten(&queue->forgotten, &queue->calls[half - 1]);
+		queue->call_count -= half;
+		memmove(queue->calls, queue->calls + half,
+			queue->call_count * sizeof(*queue->calls));
+	}
+	calls = queue->calls;
+	at = queue->call_count;
+	while (at && calls[at - 1].end > call->end)
+		at--;
+	if (at && calls[at - 1].until >= call->until)
+		return;
+	for (behind = at; behind < queue->call_count && calls[behind].until <= call->until;)
+		behind++;
+	memmove(calls + at + 1, calls + behind, (queue->call_count - behind) * sizeof(*calls));
+	calls[at] = *call;
+	queue->call_count = queue->call_count - (behind - at) + 1;
+}
+
 static bool may_grow(const struct xs_waits *waits, const struct xs_wait_queue *queue)
 {
 	return queue->room < ROOM_LEAST || (queue->room < ROOM_MOST && waits->room < ROOM_ALL);
@@ -199,6 +250,7 @@ void xs_waits_fini(struct xs_process *process)
 
 	for (uint32_t i = 0; waits && i < waits->count; i++) {
 		free(waits->queues[i]->pending);
+		free(waits->queues[i]->calls);
 		free(waits->queues[i]);
 	}
 	free(waits);
