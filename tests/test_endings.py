@@ -239,6 +239,12 @@ def test_drain_process_killed_at_a_random_moment(xstrace, seed, compress):
     assert run.trace.other["lost"] == 0
 
 
+def time_of_threads(pid):
+    """ns that each thread, but the first, has had a processor."""
+    tids = sorted(int(name) for name in os.listdir(f"/proc/{pid}/task"))
+    return [int(Path(f"/proc/{pid}/task/{tid}/schedstat").read_text().split()[0]) for tid in tids if tid != pid]
+
+
 @pytest.mark.long(keep=2)
 @pytest.mark.parametrize("seed", range(8))
 def test_busy_drain_process_killed(xstrace, seed):
@@ -249,7 +255,8 @@ def test_busy_drain_process_killed(xstrace, seed):
     run.wait_for_output()
     time.sleep(random.Random(seed).random() * 0.008)
     os.kill(drain, signal.SIGKILL)
-    time.sleep(0.002)
+    before = time_of_threads(app)  # a millisecond is time for ten rings
+    wait_until(lambda: all(now - then > 1e6 for then, now in zip(before, time_of_threads(app), strict=True)))
     os.kill(app, signal.SIGKILL)
     run.wait()
     recover(run)
