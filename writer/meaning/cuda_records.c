@@ -265,7 +265,13 @@ static bool device_wanted(const struct xs_process *process, uint32_t device)
 	return device >= 64 || wanted >> device & 1;
 }
 
-enum outcome { OUTCOME_LATER, OUTCOME_LEFT_OUT, OUTCOME_UNTIMED, OUTCOME_SHOWN };
+enum outcome {
+	OUTCOME_LATER,
+	OUTCOME_LEFT_OUT,
+	OUTCOME_NO_TIME, /* nor any later; what was counted of it is counted as not found */
+	OUTCOME_UNTIMED,
+	OUTCOME_SHOWN
+};
 
 /* Work on a device. */
 static enum outcome show_work(struct xs_process *process, struct piece *piece, bool last)
@@ -286,7 +292,7 @@ static enum outcome show_work(struct xs_process *process, struct piece *piece, b
 		call = NULL;
 	if (!timed && !(call && piece->kernel && !piece->graph && xs_cuda_is_counted(process))) {
 		cuda->untimed++;
-		return OUTCOME_LEFT_OUT;
+		return OUTCOME_NO_TIME;
 	}
 	if (!device_wanted(process, piece->record.device))
 		return OUTCOME_LEFT_OUT;
@@ -311,7 +317,8 @@ static bool show(struct xs_process *process, struct piece *piece, bool last)
 {
 	enum outcome outcome = show_work(process, piece, last);
 
-	if (outcome != OUTCOME_LATER && piece->kernel && !piece->graph)
+	if (outcome != OUTCOME_LATER && outcome != OUTCOME_NO_TIME && piece->kernel &&
+	    !piece->graph)
 		xs_cuda_ran(process, piece->correlation,
 			    outcome == OUTCOME_LEFT_OUT ? NULL : &piece->work,
 			    outcome == OUTCOME_SHOWN);
