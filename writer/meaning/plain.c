@@ -2,9 +2,8 @@
 
 #include "tasks.h"
 
-#define WORDS(kind)	((kind) | (uint32_t)(sizeof(struct xs_event) / 8) << 8)
-#define KIND_AND_SIZE	0xffffu /* of the upper half of a record's second word */
-#define TASKS_AT_A_TIME (XS_TASKS_BYTES / sizeof(struct xs_event))
+#define WORDS(kind)   ((kind) | (uint32_t)(sizeof(struct xs_event) / 8) << 8)
+#define KIND_AND_SIZE 0xffffu /* of the upper half of a record's second word */
 
 /* What has come to its end so far. */
 struct reading {
@@ -98,7 +97,7 @@ uint32_t xs_tasks_read(struct xs_track *track, const unsigned char *data, uint64
 		       const struct xs_stretch *stretch)
 {
 	struct xs_process *process = track->process;
-	struct xs_task tasks[TASKS_AT_A_TIME];
+	struct xs_task tasks[XS_TASKS_AT_A_TIME];
 	const uint64_t *from = (const void *)data;
 	struct reading r = { .at = from, .task = tasks, .last = track->last_ns };
 	struct xs_stretch clock = *stretch;

@@ -17,7 +17,8 @@ struct xs_task {
 };
 
 /* so many bytes of records are read before the sinks are told of the tasks that end there */
-#define XS_TASKS_BYTES 2048u
+#define XS_TASKS_BYTES	   2048u
+#define XS_TASKS_AT_A_TIME (XS_TASKS_BYTES / sizeof(struct xs_event))
 
 /*
  * Reads begins and ends of plain tasks as long as there is nothing but these, each in the order of

@@ -10,20 +10,22 @@
 #include "activity_types.h"
 #include "chrome.h"
 #include "names.h"
+#include "perfetto.h"
 #include "task_record.h"
+#include "tasks.h"
 
 #define ROWS_MAX   1024u
 #define OTHER_ROWS UINT32_MAX /* in place of a name: what is beyond these shares one */
 
 /* ---- slices ---- */
 
-static struct xs_place end_slice(struct xs_process *process, char *o, uint32_t tid,
+static struct xs_place end_slice(struct xs_process *process, char *o, struct xs_place place,
 				 const struct xs_open *task, bool unfinished)
 {
 	if (task->extra || unfinished)
 		o = xs_chrome_put_args(o, process, NULL, task->extra, unfinished);
 	xs_chrome_finish(xs_chrome_of(process), xs_chrome_put_name(o, process, task->name.id));
-	return (struct xs_place){ tid, task->start };
+	return place;
 }
 
 /* The beginning of a slice on a track that is no thread's, up to its duration. */
@@ -41,8 +43,8 @@ static struct xs_place slice(struct xs_process *process, uint32_t tid, const str
 {
 	if (!tid)
 		return (struct xs_place){ 0, 0 };
-	return end_slice(process, put_own_slice(process, tid, task->start, end), tid, task,
-			 unfinished);
+	return end_slice(process, put_own_slice(process, tid, task->start, end),
+			 (struct xs_place){ tid, task->start }, task, unfinished);
 }
 
 static struct xs_row *row_of(struct xs_process *process, uint32_t name)
@@ -146,6 +148,21 @@ void xs_chrome_request(struct xs_process *process, uint32_t name, uint64_t start
 	xs_chrome_finish(xs_chrome_of(process), xs_chrome_put_bare_name(o, process, name));
 }
 
+/* The task is still among those that are open, or was the innermost of them. */
+static uint64_t shown_start(const struct xs_track *track, const struct xs_open *task, uint64_t end)
+{
+	const struct xs_chrome *chrome = xs_chrome_of(track->process);
+	uint32_t at = track->depth;
+
+	if (!chrome->perfetto)
+		return task->start;
+	while (at > xs_track_lowest(track) && (track->open[at - 1].start != task->start ||
+					       track->open[at - 1].name.id != task->name.id))
+		at--;
+	return xs_perfetto_start(track, at > xs_track_lowest(track) ? at - 1 : track->depth,
+				 task->start, end);
+}
+
 static struct xs_place on_thread(struct xs_track *track, const struct xs_open *task, uint64_t end,
 				 bool displaced, bool unfinished)
 {
@@ -160,11 +177,14 @@ static struct xs_place on_thread(struct xs_track *track, const struct xs_open *t
 					    XS_FIT_NESTING),
 			     task, end, unfinished);
 	}
-	if (!displaced)
-		return end_slice(process,
-				 xs_chrome_put_slice(xs_output_put(&xs_chrome_of(process)->out),
-						     track, task->start, end),
-				 track->tid, task, unfinished);
+	if (!displaced) {
+		uint64_t start = shown_start(track, task, end);
+		char *o = xs_chrome_put_slice(xs_output_put(&xs_chrome_of(process)->out), track,
+					      start, end);
+
+		return end_slice(process, o, (struct xs_place){ track->tid, start }, task,
+				 unfinished);
+	}
 	(void)snprintf(title, sizeof(title), "%u (overlapping)", track->tid);
 	return slice(process,
 		     xs_chrome_lane(process, &own->crossing, title, task->start, end, XS_FIT_APART),

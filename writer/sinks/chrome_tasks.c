@@ -53,11 +53,11 @@ void xs_chrome_tasks(struct xs_track *track, const struct xs_task *tasks, uint32
 	const struct xs_begun *begun = &xs_chrome_track(track)->begun;
 	bool all = chrome->types == UINT64_MAX;
 
+	if (chrome->perfetto) {
+		xs_perfetto_tasks(track, tasks, count);
+		return;
+	}
 	for (uint32_t i = 0; i < count; i++) {
-		if (chrome->perfetto) {
-			xs_perfetto_task(track, &tasks[i]);
-			continue;
-		}
 		if (all && begun->from)
 			i += put_quickly(chrome, begun, tasks + i, count - i);
 		if (i < count)

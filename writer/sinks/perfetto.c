@@ -5,6 +5,7 @@
 
 #include "hash.h"
 #include "names.h"
+#include "tasks.h"
 
 #define SEQUENCES  (1u << 20)
 #define RECOVERED  (2u + SEQUENCES)
@@ -104,7 +105,51 @@ static uint32_t number_of_name(struct xs_process *process, struct xs_perfetto *p
 	return p->names[at].number - 1;
 }
 
-void xs_perfetto_task(struct xs_track *track, const struct xs_task *task)
+static uint64_t behind(uint64_t around, uint64_t start, uint64_t end)
+{
+	uint64_t shown = start > around ? start : around + 1;
+
+	return shown < end ? shown : end;
+}
+
+uint64_t xs_perfetto_start(const struct xs_track *track, uint32_t around, uint64_t start,
+			   uint64_t end)
+{
+	uint32_t lowest = xs_track_lowest(track);
+	uint64_t shown = start;
+
+	/* each begins a ns behind the one around it, at least */
+	for (uint32_t at = around; at > lowest; at--) {
+		const struct xs_open *task = &track->open[at - 1];
+
+		if (task->start + (around - lowest) <= shown)
+			break;
+		if (!task->row && task->start <= start && task->start + (around - at + 1) > shown)
+			shown = task->start + (around - at + 1);
+	}
+	return shown < end ? shown : end > start ? end : start;
+}
+
+/* starts[i]: when tasks[i] is to be shown to begin. */
+static void find_starts(const struct xs_track *track, const struct xs_task *tasks, uint32_t count,
+			uint64_t starts[static XS_TASKS_AT_A_TIME])
+{
+	uint32_t around[XS_TASKS_AT_A_TIME], depth = 0; /* those that hold the next one */
+
+	/* backwards, so that each comes behind the one around it */
+	for (uint32_t i = count; i--;) {
+		const struct xs_task *task = &tasks[i];
+
+		while (depth && tasks[around[depth - 1]].depth >= task->depth)
+			depth--;
+		starts[i] =
+			depth ? behind(starts[around[depth - 1]], task->start, task->end)
+			      : xs_perfetto_start(track, task->depth - 1, task->start, task->end);
+		around[depth++] = i;
+	}
+}
+
+static void put_task(struct xs_track *track, const struct xs_task *task, uint64_t start)
 {
 	struct xs_chrome_track *own = xs_chrome_track(track);
 	struct xs_chrome *chrome = xs_chrome_of(track->process);
@@ -128,14 +173,23 @@ void xs_perfetto_task(struct xs_track *track, const struct xs_task *task)
 	sequence = &p->sequences[*known - 1];
 	if (said.name != XF_NONE && said.name / 64 < sequence->words[XS_PF_NAME] &&
 	    sequence->told[XS_PF_NAME][said.name / 64] >> said.name % 64 & 1) {
-		place.at = xs_pf_put_short(place.at, sequence, task->start, TYPE_BEGIN, said.name);
+		place.at = xs_pf_put_short(place.at, sequence, start, TYPE_BEGIN, said.name);
 	} else {
 		p->key_count = 0;
 		p->fields.length = 0;
-		xs_pf_put_event(p, &place, sequence, task->start, &said);
+		xs_pf_put_event(p, &place, sequence, start, &said);
 	}
-	xs_pf_put_end(&place, sequence, task->end > task->start ? task->end : task->start);
+	xs_pf_put_end(&place, sequence, task->end > start ? task->end : start);
 	xs_output_put_end(&chrome->out, place.at);
+}
+
+void xs_perfetto_tasks(struct xs_track *track, const struct xs_task *tasks, uint32_t count)
+{
+	uint64_t starts[XS_TASKS_AT_A_TIME];
+
+	find_starts(track, tasks, count, starts);
+	for (uint32_t i = 0; i < count; i++)
+		put_task(track, &tasks[i], starts[i]);
 }
 
 /* ---- from JSON ---- */

@@ -29,7 +29,15 @@ void xs_perfetto_begin_anew(struct xs_perfetto *perfetto);
 /* Bytes of whole packets among these, which begin with one; a task's begin goes with its end. */
 size_t xs_perfetto_whole(const char *data, size_t length);
 
-/* A plain task. */
-void xs_perfetto_task(struct xs_track *track, const struct xs_task *task);
+/* Plain tasks, in the order of their ends; at most XS_TASKS_AT_A_TIME. */
+void xs_perfetto_tasks(struct xs_track *track, const struct xs_task *tasks, uint32_t count);
+/*
+ * When a slice of the thread is to be shown to begin, which the lowest `around` open tasks hold.
+ * The reader has begins of one time in the order in which they stand in the file, which is that of
+ * the ends, and would take the outer one for the inner one. So each begins a ns behind the one
+ * around it.
+ */
+uint64_t xs_perfetto_start(const struct xs_track *track, uint32_t around, uint64_t start,
+			   uint64_t end);
 
 #endif
