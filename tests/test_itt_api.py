@@ -872,3 +872,35 @@ def test_frames_that_never_end_cost_what_they_are(xstrace):
         assert len(run.trace.slices) == count and all(s.unfinished for s in run.trace.slices)
         ns.append(run.trace.other["overhead"]["drain_cpu_ns"])
     assert ns[1] < 35 * ns[0], ns
+
+
+MANY_OBJECTS = r"""
+#include <ittnotify.h>
+#include <stdlib.h>
+
+int main(int argc, char **argv)
+{
+	static char objects[60000];
+
+	(void)argc;
+	for (int i = 0; i < atoi(argv[1]); i++) {
+		__itt_sync_prepare(&objects[i]);
+		__itt_sync_acquired(&objects[i]);
+		__itt_sync_releasing(&objects[i]);
+	}
+	return 0;
+}
+"""
+
+
+def test_more_sync_objects_than_have_names(xstrace):
+    """Each use is recorded; those without a name are counted."""
+    app = compile_c(xstrace.home / "objects", MANY_OBJECTS)
+    run = xstrace(ITT, app, [1000])
+    assert len({s.name for s in run.trace.slices}) == 1000 and "omitted" not in run.trace.other
+    run = xstrace(ITT, app, [60000])
+    names = [s.name for s in run.trace.slices] + [e["name"] for e in run.trace.events if e["ph"] == "i"]
+    unnamed = sum(name.endswith("sync (too many objects)") for name in names)
+    assert len(names) == 2 * 60000 and len(set(names)) == 2 * 49153 + 2
+    assert unnamed == 2 * (60000 - 49153) == run.trace.other["omitted"]["names"]
+    assert f"names {unnamed}" in "".join(run.said)
