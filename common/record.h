@@ -99,6 +99,11 @@ enum xs_kind {
 	/* a thread has done its part of a parallel region; struct xs_team_record */
 	XS_TEAM,
 	XS_CALLED, /* calls that no other record tells; struct xs_called_record */
+	/*
+	 * inside all that is open, the begins of `name` tasks are lost; their ends may come, or
+	 * never
+	 */
+	XS_LOST_BEGINS,
 };
 
 /* Who made the record: a row of writer/meaning/backends.c. Tables of reports come in this order. */

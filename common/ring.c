@@ -374,27 +374,44 @@ static bool enter(struct xs_producer *p, struct xs_doorbell *bell, uint64_t star
 	return true;
 }
 
-/*
- * What had to be said and found no room; there are at least 64 bytes at `head` now. Returns the
- * head behind it.
- */
-static uint64_t write_due(struct xs_producer *p, uint64_t head)
+/* Says how many are lost; returns the head behind it. */
+static uint64_t say_lost(const struct xs_producer *p, uint64_t head, uint8_t kind, uint32_t count)
 {
-	struct xs_event *event;
+	struct xs_event *event = (void *)(p->data + (head & p->mask));
 
+	memset(event, 0, sizeof(*event));
+	event->kind = kind;
+	event->words = sizeof(*event) / 8;
+	event->name = count;
+	return head + sizeof(*event);
+}
+
+/* Is there something that had to be said and found no room, before a record of this role? */
+static bool is_due(const struct xs_producer *p, enum xs_role role)
+{
+	return p->lost_ends || p->lost_others || p->thread_due ||
+	       (p->skip && role == XS_ROLE_BEGIN);
+}
+
+/*
+ * Says it; there are at least 64 bytes at `head` now. Returns the head behind it. Ends that were
+ * lost come first: while lost begins are open, each end is taken to be one of theirs. A thread's
+ * begins come behind what says that it is this thread.
+ */
+static uint64_t write_due(struct xs_producer *p, uint64_t head, enum xs_role role)
+{
 	if (p->lost_ends || p->lost_others) {
-		event = (void *)(p->data + (head & p->mask));
-		memset(event, 0, sizeof(*event));
-		event->kind = XS_LOST_ENDS;
-		event->words = sizeof(*event) / 8;
-		event->name = p->lost_ends;
-		head += sizeof(*event);
+		head = say_lost(p, head, XS_LOST_ENDS, p->lost_ends);
 		p->lost_ends = p->lost_others = 0;
 	}
 	if (p->thread_due) {
 		memcpy(p->data + (head & p->mask), &p->thread, sizeof(p->thread));
 		head += sizeof(p->thread);
 		p->thread_due = 0;
+	}
+	if (p->skip && role == XS_ROLE_BEGIN) {
+		head = say_lost(p, head, XS_LOST_BEGINS, p->skip);
+		p->skip = 0;
 	}
 	publish(p, head);
 	return head;
@@ -405,7 +422,7 @@ static void *no_room(struct xs_producer *p, enum xs_role role)
 	p->limit = 0; /* every record comes here until all is made good */
 	switch (role) {
 	case XS_ROLE_BEGIN:
-		p->skip = 1;
+		p->skip++;
 		break;
 	case XS_ROLE_END:
 		p->lost_ends++;
@@ -443,11 +460,10 @@ void *xs_ring_enter_step(struct xs_producer *p, struct xs_doorbell *bell, uint32
 	 * was begun can be ended
 	 */
 	bool guarded = p->policy == XS_FULL_DROP;
-	bool due = p->lost_ends || p->lost_others || p->thread_due;
-	uint32_t needed = size + (due ? 64 : 0);
+	uint32_t needed = size + (is_due(p, role) ? 64 : 0);
 
-	if (p->skip && role != XS_ROLE_OTHER && role != XS_ROLE_THREAD) {
-		p->skip += role == XS_ROLE_BEGIN ? 1 : role == XS_ROLE_END ? -1u : 0;
+	if (p->skip && (role == XS_ROLE_END || role == XS_ROLE_WITHIN)) {
+		p->skip -= role == XS_ROLE_END;
 		return lose(p);
 	}
 	if (head + needed <= stop) {
@@ -458,16 +474,17 @@ void *xs_ring_enter_step(struct xs_producer *p, struct xs_doorbell *bell, uint32
 			return no_room(p, role);
 		if (!prepare(p, head + needed))
 			return no_room(p, role);
-		p->limit = limit_at(p, plenty ? stop : stop - step / 4);
+		stop -= plenty ? 0 : step / 4;
 	} else {
 		if (!enter(p, bell, stop, needed, role != XS_ROLE_THREAD))
 			return no_room(p, role);
 		if (stop > head)
 			pad(p, head, stop);
 		head = stop;
-		p->limit = limit_at(p, stop + step - (guarded ? step / 4 : 0));
+		stop += step - (guarded ? step / 4 : 0);
 	}
-	if (due)
-		head = write_due(p, head);
+	if (is_due(p, role))
+		head = write_due(p, head, role);
+	p->limit = limit_at(p, stop);
 	return p->data + (head & p->mask);
 }

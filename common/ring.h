@@ -37,8 +37,8 @@ struct xs_doorbell {
 enum xs_ring_state { XS_RING_FREE, XS_RING_LIVE, XS_RING_IDLE };
 
 /*
- * What a record does to the nesting of tasks; a ring without room loses whole subtrees, never an
- * end alone.
+ * What a record does to the nesting of tasks: a begin that finds no room is lost with its end, and
+ * no end is lost without a word.
  */
 enum xs_role {
 	XS_ROLE_OTHER,
@@ -121,9 +121,12 @@ struct xs_producer {
 	uint32_t key;	   /* of the process whose ring it is (gate.h) */
 	uint32_t policy;   /* enum xs_on_full */
 	uint64_t prepared; /* bytes from the start that are present in memory */
-	/* depth inside a task whose begin was lost: its whole subtree is lost */
+	/*
+	 * lost begins whose ends have not come, inside all that is written: their ends are lost,
+	 * too. Before the next begin that finds room XS_LOST_BEGINS is due.
+	 */
 	uint32_t skip;
-	uint32_t lost_ends;   /* ends lost of tasks whose begin is written: XS_LOST_ENDS is due */
+	uint32_t lost_ends;   /* ends lost of what is written: XS_LOST_ENDS is due */
 	uint32_t lost_others; /* others lost: the same is due */
 	uint32_t thread_due;  /* `thread` is due */
 	struct xs_thread_record thread;

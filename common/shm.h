@@ -320,7 +320,8 @@ struct xs_segment_file {
 
 struct xs_open_task {
 	uint64_t ns;
-	uint32_t name, reserved;
+	uint32_t name;
+	uint32_t lost; /* not 0: no task, but as many begins that were lost */
 };
 
 /*
@@ -382,7 +383,7 @@ struct xs_kept_file {
 	struct xs_kept_numbers numbers;
 };
 
-#define XS_SHM_VERSION	  34u
+#define XS_SHM_VERSION	  35u
 #define XS_PAGE		  4096u
 #define XS_KEPT_HEADER	  8192u	 /* of struct xs_kept_file */
 #define XS_PROCESS_FIRST  4096u	 /* of struct xs_process_file */

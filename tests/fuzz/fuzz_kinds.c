@@ -205,7 +205,7 @@ static void put_any(struct xs_ring *ring, unsigned what)
 	for (uint32_t i = 0; i + 2 < words; i++)
 		((uint64_t *)(event + 1))[i] = content[i % given];
 	event->tick = word(take());
-	event->kind = (uint8_t)(what % (XS_CALLED + 2));
+	event->kind = (uint8_t)(what % (XS_LOST_BEGINS + 2));
 	event->words = (uint8_t)words;
 	event->source = (uint8_t)(take() % (XS_SOURCE_COUNT + 1));
 	event->name = event->kind == XS_CALL || event->kind == XS_CALL_IN ? take() % 5

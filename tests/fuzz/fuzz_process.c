@@ -113,7 +113,7 @@ static void put_records(struct xs_ring *ring, unsigned count)
 		/* of calls: a number of a function */
 		record.event.name = kind & 8 && kind % 16 < 12 ? (uint32_t)take(1) % 5
 							       : take_name();
-		record.event.kind = kinds[kind % 16];
+		record.event.kind = kind % 32 == 23 ? XS_LOST_BEGINS : kinds[kind % 16];
 		record.event.words = size;
 		record.event.source = kind & 64	 ? (uint8_t)take(1)
 				      : kind & 8 ? XS_SOURCE_OPENCL + (kind >> 5 & 1)

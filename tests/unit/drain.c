@@ -52,22 +52,6 @@ static void tasks_and_calls(void)
 	close_all();
 }
 
-static void expect(const struct trace *trace, const char *name, uint64_t start, uint64_t end,
-		   bool unfinished)
-{
-	int found = 0;
-
-	start = xs_timeline_ns(&dir.run.clock, start);
-	end = xs_timeline_ns(&dir.run.clock, end);
-	for (size_t i = 0; i < trace->count; i++) {
-		const struct slice *s = &trace->slices[i];
-
-		found += !strcmp(s->name, name) && s->start == start && s->end == end &&
-			 s->unfinished == unfinished;
-	}
-	CHECK(found == 1, "%s from %" PRIu64 " to %" PRIu64 ": %d", name, start, end, found);
-}
-
 /*
  * What is open when recording goes off ends there; so do calls that last beyond, or they would
  * stick out of their tasks.
@@ -106,13 +90,13 @@ static void pauses(void)
 	finish(adopt());
 	trace = load();
 	CHECK(trace.count == 7, "%zu slices", trace.count);
-	expect(&trace, "d::outer", t0, t0 + 20000, true);
-	expect(&trace, "d::inner", t0 + 10000, t0 + 20000, true);
-	expect(&trace, "(unknown)", t0 + 15000, t0 + 20000, true);
-	expect(&trace, "(unknown)", t0 + 60000, t0 + 61000, false);
-	expect(&trace, "d::between", t0 + 80000, t0 + 85000, true);
-	expect(&trace, "d::whole", t0 + 100000, t0 + 110000, false);
-	expect(&trace, "d::last", t0 + 120000, t0 + 130000, true);
+	expect_slice(&trace, "d::outer", t0, t0 + 20000, true);
+	expect_slice(&trace, "d::inner", t0 + 10000, t0 + 20000, true);
+	expect_slice(&trace, "(unknown)", t0 + 15000, t0 + 20000, true);
+	expect_slice(&trace, "(unknown)", t0 + 60000, t0 + 61000, false);
+	expect_slice(&trace, "d::between", t0 + 80000, t0 + 85000, true);
+	expect_slice(&trace, "d::whole", t0 + 100000, t0 + 110000, false);
+	expect_slice(&trace, "d::last", t0 + 120000, t0 + 130000, true);
 	CHECK(trace_other(&trace, "unmatched_ends") == 2, "%" PRIu64 " unmatched",
 	      trace_other(&trace, "unmatched_ends"));
 	nested(&trace);

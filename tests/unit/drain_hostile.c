@@ -268,6 +268,7 @@ static void put_everything(uint32_t round)
 	put_begin(&dir, ring, tick(), name);
 	put_end(&dir, ring, tick(), domain);
 	(void)put_record(XS_TRACK, XS_SOURCE_ITT, 0, 0, NULL, 0);
+	(void)put_record(XS_LOST_BEGINS, XS_SOURCE_NONE, round, 0, NULL, 0);
 	(void)PUT_RECORD(XS_KERNEL, XS_SOURCE_LEVEL_ZERO, longest(0, 'K'), 0, kernel);
 	device.event.name = longest(0, 'K');
 	device.event.source = XS_SOURCE_LEVEL_ZERO;

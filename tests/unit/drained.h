@@ -99,6 +99,23 @@ static inline void nested(struct trace *trace)
 	      s->name, s->tid, s->start, s->end);
 }
 
+/* One slice is so; times are ticks. */
+static inline void expect_slice(const struct trace *trace, const char *name, uint64_t start,
+				uint64_t end, bool unfinished)
+{
+	int found = 0;
+
+	start = xs_timeline_ns(&dir.run.clock, start);
+	end = xs_timeline_ns(&dir.run.clock, end);
+	for (size_t i = 0; i < trace->count; i++) {
+		const struct slice *s = &trace->slices[i];
+
+		found += !strcmp(s->name, name) && s->start == start && s->end == end &&
+			 s->unfinished == unfinished;
+	}
+	CHECK(found == 1, "%s from %" PRIu64 " to %" PRIu64 ": %d", name, start, end, found);
+}
+
 /* A kernel of 8 x 8 work items that begins `start` ns from now, and ends `length` ns later. */
 static inline struct xs_device_record device_record(uint64_t start, uint64_t length)
 {

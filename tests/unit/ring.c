@@ -436,10 +436,29 @@ static void slow_consumer(void)
 
 /* ---- policy drop ---- */
 
+/* Open tasks by their numbers; among what was seen also runs of lost begins, which count. */
 struct nest {
-	uint32_t open[4096];
+	uint32_t open[4096], lost[4096];
 	unsigned depth;
 };
+
+static bool is_open(const struct nest *seen, uint32_t number)
+{
+	for (unsigned i = 0; i < seen->depth; i++)
+		if (!seen->lost[i] && seen->open[i] == number)
+			return true;
+	return false;
+}
+
+/* The innermost one ends, of a run of lost begins one. */
+static void end_one(struct nest *seen)
+{
+	uint32_t *lost = &seen->lost[seen->depth - 1];
+
+	if (*lost)
+		--*lost;
+	seen->depth -= !*lost;
+}
 
 /*
  * What a record does to the tasks that the consumer believes open. Returns false for what is no
@@ -448,18 +467,34 @@ struct nest {
 static bool follow(struct nest *seen, const struct xs_event *event)
 {
 	if (event->kind == XS_LOST_ENDS) {
-		CHECK(event->name <= seen->depth, "%u ends lost of %u tasks", event->name,
-		      seen->depth);
-		seen->depth -= event->name < seen->depth ? event->name : seen->depth;
+		for (uint32_t i = 0; i < event->name; i++) {
+			if (!CHECK(seen->depth, "%u ends lost of %u tasks", event->name, i))
+				break;
+			end_one(seen);
+		}
 		return false;
 	}
-	if (event->kind == XS_BEGIN && CHECK(seen->depth < 4096, "too deep"))
+	if (event->kind == XS_LOST_BEGINS || event->kind == XS_BEGIN) {
+		bool lost = event->kind == XS_LOST_BEGINS;
+
+		if (!CHECK(seen->depth < 4096 && (!lost || event->name), "too deep, or none"))
+			return false;
+		seen->lost[seen->depth] = lost ? event->name : 0;
 		seen->open[seen->depth++] = event->name;
-	else if (event->kind == XS_END &&
-		 CHECK(seen->depth && seen->open[seen->depth - 1] == event->name,
-		       "the end of %u closes %u (depth %u)", event->name,
-		       seen->depth ? seen->open[seen->depth - 1] : 0, seen->depth))
-		seen->depth--;
+		return !lost;
+	}
+	if (event->kind != XS_END)
+		return true;
+	if (!CHECK(seen->depth, "the end of %u closes none", event->name))
+		return true;
+	if (seen->lost[seen->depth - 1])
+		CHECK(!is_open(seen, event->name), "the end of %u is taken for a lost one's",
+		      event->name);
+	else
+		CHECK(seen->open[seen->depth - 1] == event->name,
+		      "the end of %u closes %u (depth %u)", event->name,
+		      seen->open[seen->depth - 1], seen->depth);
+	end_one(seen);
 	return true;
 }
 
@@ -507,8 +542,11 @@ static void drop_balance(unsigned max_depth, unsigned run)
 		}
 		xs_ring_release(ring, producer.mask + 1, pos);
 	}
-	CHECK(put(++number, 16, XS_BEGIN, XS_ROLE_BEGIN) == !producer.skip,
-	      "a record that brings along what is due");
+	CHECK(!producer.skip, "all lost begins have ended");
+	for (const struct xs_event *event; (event = get(&pos, xs_ring_filled(ring)));)
+		arrived += follow(&seen, event);
+	xs_ring_release(ring, producer.mask + 1, pos);
+	CHECK(put(++number, 16, XS_BEGIN, XS_ROLE_BEGIN), "a record that brings along what is due");
 	produced++;
 	for (const struct xs_event *event; (event = get(&pos, xs_ring_filled(ring)));)
 		arrived += follow(&seen, event);
@@ -560,11 +598,15 @@ static void drop_deep(void)
 	CHECK(!seen.depth, "%u", seen.depth);
 }
 
-/* A thread's name and id that found no room are said before anything else is. */
+/*
+ * A thread's name and id that found no room are said before anything else of it is, and ends that
+ * were lost before begins that were.
+ */
 static void drop_thread(void)
 {
-	static const uint8_t kinds[] = { XS_LOST_ENDS, XS_THREAD, XS_CALL };
+	static const uint8_t kinds[] = { XS_LOST_ENDS, XS_THREAD, XS_LOST_BEGINS, XS_BEGIN };
 	const struct xs_event *event;
+	uint32_t n = 0;
 	uint64_t pos;
 
 	setup(XS_FULL_DROP, SIZE);
@@ -577,50 +619,117 @@ static void drop_thread(void)
 					   .tid = 99 };
 	CHECK(!xs_ring_reserve(&producer, bell, sizeof(producer.thread), XS_ROLE_THREAD),
 	      "no room");
-	CHECK(!put(1, 16, XS_CALL, XS_ROLE_OTHER), "no room");
-	CHECK(atomic_load(&ring->lost) == 3, "%llu lost",
+	CHECK(!put(1, 16, XS_BEGIN, XS_ROLE_BEGIN) && !put(2, 16, XS_BEGIN, XS_ROLE_BEGIN),
+	      "no room");
+	CHECK(atomic_load(&ring->lost) == 4, "%llu lost",
 	      (unsigned long long)atomic_load(&ring->lost));
 	pos = xs_ring_filled(ring);
 	xs_ring_release(ring, producer.mask + 1, pos);
-	CHECK(put(2, 16, XS_CALL, XS_ROLE_OTHER), "room");
-	for (uint32_t bytes, n = 0; pos != xs_ring_filled(ring); pos += bytes) {
+	CHECK(put(3, 16, XS_BEGIN, XS_ROLE_BEGIN), "room");
+	for (uint32_t bytes; pos != xs_ring_filled(ring); pos += bytes) {
 		event = xs_ring_peek(producer.data, SIZE, pos, xs_ring_filled(ring), &bytes);
 		if (!CHECK(event, "at %llu", (unsigned long long)pos))
 			break;
 		if (event->kind == XS_PAD)
 			continue;
-		CHECK(event->kind == kinds[n % 3], "record %u is a %u", n, event->kind);
+		CHECK(event->kind == kinds[n % 4], "record %u is a %u", n, event->kind);
+		CHECK(event->kind != XS_LOST_BEGINS || event->name == 2, "%u begins are lost",
+		      event->name);
 		n++;
 	}
+	CHECK(n == 4, "%u records", n);
 }
 
-/* A lost task takes along what it holds, and nothing more. */
-static void drop_subtree(void)
+/* The records that are there: their kinds and numbers. */
+static void expect(uint64_t *pos, const uint32_t (*records)[2], unsigned count)
 {
 	const struct xs_event *event;
-	uint64_t pos = 0;
+
+	for (unsigned i = 0; i < count; i++) {
+		event = get(pos, xs_ring_filled(ring));
+		if (!CHECK(event, "record %u is missing", i))
+			return;
+		CHECK(event->kind == records[i][0] && event->name == records[i][1],
+		      "record %u is a %u of %u", i, event->kind, event->name);
+	}
+	CHECK(!get(pos, xs_ring_filled(ring)), "and no more");
+}
+
+/* A lost begin takes along its end and what is said of it, and nothing more. */
+static void drop_subtree(void)
+{
+	static const uint32_t records[][2] = { { XS_LOST_ENDS, 0 },   { XS_CALL, 3 },
+					       { XS_LOST_BEGINS, 1 }, { XS_BEGIN, 2 },
+					       { XS_ARGS, 2 },	      { XS_END, 2 },
+					       { XS_END, 1 },	      { XS_BEGIN, 4 },
+					       { XS_END, 4 },	      { XS_END, 1000000 } };
 	uint32_t n = 0;
+	uint64_t pos;
 
 	setup(XS_FULL_DROP, SIZE);
 	CHECK(put(1000000, 16, XS_BEGIN, XS_ROLE_BEGIN), "outer");
 	while (put(n, 16, XS_CALL, XS_ROLE_OTHER))
 		n++;
 	CHECK(atomic_load(&ring->lost) == 1, "one call");
+	CHECK(!put(5, 16, XS_BEGIN, XS_ROLE_BEGIN) && !put(5, 16, XS_END, XS_ROLE_END), "no room");
 	CHECK(!put(1, 16, XS_BEGIN, XS_ROLE_BEGIN), "no room");
-	atomic_store(&ring->tail, atomic_load(&ring->head)); /* there is room again */
-	CHECK(!put(2, 16, XS_BEGIN, XS_ROLE_BEGIN), "inside a lost task");
+	CHECK(!put(6, 16, XS_BEGIN, XS_ROLE_BEGIN), "no room inside of it");
+	pos = atomic_load(&ring->head);
+	atomic_store(&ring->tail, pos); /* there is room again */
+	CHECK(!put(6, 16, XS_ARGS, XS_ROLE_WITHIN), "of a lost task");
+	CHECK(!put(6, 16, XS_END, XS_ROLE_END), "its end");
 	CHECK(put(3, 16, XS_CALL, XS_ROLE_OTHER), "a call inside a lost task is no task");
-	CHECK(!put(2, 16, XS_END, XS_ROLE_END) && !put(1, 16, XS_END, XS_ROLE_END),
-	      "ends of lost tasks");
+	CHECK(!put(1, 16, XS_ARGS, XS_ROLE_WITHIN), "of the one around it");
+	CHECK(put(2, 16, XS_BEGIN, XS_ROLE_BEGIN), "a task inside a lost one");
+	CHECK(put(2, 16, XS_ARGS, XS_ROLE_WITHIN) && put(2, 16, XS_END, XS_ROLE_END),
+	      "what is its");
+	CHECK(put(1, 16, XS_END, XS_ROLE_END), "the end of the lost one, which the reader knows");
 	CHECK(put(4, 16, XS_BEGIN, XS_ROLE_BEGIN) && put(4, 16, XS_END, XS_ROLE_END),
 	      "behind the lost task");
 	CHECK(put(1000000, 16, XS_END, XS_ROLE_END), "outer's end");
-	CHECK(atomic_load(&ring->lost) == 5, "%llu", (unsigned long long)atomic_load(&ring->lost));
-	pos = atomic_load(&ring->tail);
-	event = get(&pos, xs_ring_filled(ring));
-	CHECK(event && event->kind == XS_LOST_ENDS && !event->name, "a call was lost, and no end");
-	event = get(&pos, xs_ring_filled(ring));
-	CHECK(event && event->name == 3, "the call");
+	CHECK(atomic_load(&ring->lost) == 8, "%llu", (unsigned long long)atomic_load(&ring->lost));
+	expect(&pos, records, sizeof(records) / sizeof(records[0]));
+}
+
+/* Begins that are lost, and never end, cost themselves and nothing else. */
+static void drop_left(void)
+{
+	static const uint32_t first[][2] = { { XS_LOST_ENDS, 0 },
+					     { XS_LOST_BEGINS, 2 },
+					     { XS_BEGIN, 3 } },
+			      second[][2] = { { XS_LOST_ENDS, 5 },
+					      { XS_LOST_BEGINS, 1 },
+					      { XS_BEGIN, 5 } };
+	uint32_t lost;
+	uint64_t pos;
+
+	setup(XS_FULL_DROP, SIZE);
+	while (put(0, 16, XS_CALL, XS_ROLE_OTHER))
+		;
+	CHECK(!put(1, 16, XS_BEGIN, XS_ROLE_BEGIN) && !put(2, 16, XS_BEGIN, XS_ROLE_BEGIN),
+	      "no room");
+	pos = atomic_load(&ring->head);
+	xs_ring_release(ring, SIZE, pos);
+	CHECK(put(3, 16, XS_BEGIN, XS_ROLE_BEGIN) && producer.limit, "and goes on as ever");
+	expect(&pos, first, 3);
+	for (uint32_t n = 0; n < 1000; n++) {
+		xs_ring_release(ring, SIZE, xs_ring_filled(ring));
+		CHECK(put(n, 16, XS_BEGIN, XS_ROLE_BEGIN) && put(n, 16, XS_END, XS_ROLE_END),
+		      "task %u", n);
+	}
+	CHECK(atomic_load(&ring->lost) == 3, "%llu", (unsigned long long)atomic_load(&ring->lost));
+	/* lost ends come before the begins that were lost behind them */
+	while (put(3, 16, XS_END, XS_ROLE_END))
+		;
+	for (int i = 0; i < 4; i++)
+		CHECK(!put(3, 16, XS_END, XS_ROLE_END), "no room");
+	CHECK(!put(4, 16, XS_BEGIN, XS_ROLE_BEGIN), "no room");
+	lost = (uint32_t)atomic_load(&ring->lost);
+	pos = atomic_load(&ring->head);
+	xs_ring_release(ring, SIZE, pos);
+	CHECK(put(5, 16, XS_BEGIN, XS_ROLE_BEGIN), "room again");
+	expect(&pos, second, 3);
+	CHECK(atomic_load(&ring->lost) == lost && lost == 9, "%u", lost);
 }
 
 /* What was begun can be ended, however full the ring. */
@@ -829,6 +938,7 @@ int main(int argc, char **argv)
 	tap_run("block: a producer is woken", release_wakes);
 	tap_run("a consumer is woken", doorbell_wakes);
 	tap_run("drop: a lost task's subtree", drop_subtree);
+	tap_run("drop: begins that are lost and never end", drop_left);
 	tap_run("drop: room for ends", drop_room_for_ends);
 	tap_run("drop: balanced", drop_flat);
 	tap_run("drop: balanced, nested", drop_nested);

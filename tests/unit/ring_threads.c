@@ -35,7 +35,7 @@ struct side {
 	/* the consumer's */
 	uint64_t pos, seen, next, lost_ends;
 	uint32_t depth;
-	uint32_t open[DEPTH_MAX];
+	uint32_t open[DEPTH_MAX], lost[DEPTH_MAX]; /* lost: a run of so many lost begins */
 };
 
 static struct xs_doorbell bell;
@@ -94,6 +94,17 @@ static void *produce(void *data)
 	return NULL;
 }
 
+/* The innermost one ends, of a run of lost begins one; true: that it was. */
+static bool end_one(struct side *side)
+{
+	uint32_t *lost = &side->lost[side->depth - 1];
+	bool is_lost = *lost;
+
+	*lost -= is_lost;
+	side->depth -= !*lost;
+	return is_lost;
+}
+
 static void check(struct side *side, const struct xs_event *event, uint32_t bytes)
 {
 	const uint64_t *words = (const void *)event;
@@ -101,8 +112,15 @@ static void check(struct side *side, const struct xs_event *event, uint32_t byte
 	if (event->kind == XS_PAD)
 		return;
 	if (event->kind == XS_LOST_ENDS) {
-		CHECK(event->name <= side->depth, "%u ends lost of %u", event->name, side->depth);
-		side->depth -= event->name < side->depth ? event->name : side->depth;
+		for (uint32_t i = 0; i < event->name; i++)
+			if (CHECK(side->depth, "%u ends lost of %u", event->name, i))
+				(void)end_one(side);
+		return;
+	}
+	if (event->kind == XS_LOST_BEGINS) {
+		if (!CHECK(side->depth < DEPTH_MAX && event->name, "depth"))
+			return;
+		side->lost[side->depth++] = event->name;
 		return;
 	}
 	side->seen++;
@@ -115,11 +133,14 @@ static void check(struct side *side, const struct xs_event *event, uint32_t byte
 			break;
 	if (policy == XS_FULL_OVERWRITE) /* begins are gone */
 		return;
-	if (event->kind == XS_BEGIN && CHECK(side->depth < DEPTH_MAX, "depth"))
+	if (event->kind == XS_BEGIN && CHECK(side->depth < DEPTH_MAX, "depth")) {
+		side->lost[side->depth] = 0;
 		side->open[side->depth++] = event->name;
-	else if (event->kind == XS_END)
-		CHECK(side->depth && side->open[--side->depth] == event->name, "the end of %u",
-		      event->name);
+	} else if (event->kind == XS_END && CHECK(side->depth, "the end of %u", event->name)) {
+		bool lost = end_one(side);
+
+		CHECK(lost || side->open[side->depth] == event->name, "the end of %u", event->name);
+	}
 }
 
 /* Reads what is there, gives room back now and then as the drain process does. */

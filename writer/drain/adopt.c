@@ -174,8 +174,14 @@ static void restore(struct xs_track *track)
 		go_back(track);
 	if (track->process->run->cuts)
 		begin_again(track, saved);
-	for (uint32_t i = 0; i < saved->depth && i < XS_RING_SAVED; i++)
-		(void)xs_track_open(track, saved->open[i].ns, saved->open[i].name);
+	for (uint32_t i = 0; i < saved->depth && i < XS_RING_SAVED; i++) {
+		const struct xs_open_task *open = &saved->open[i];
+
+		if (open->lost)
+			xs_track_lose_begins(track, open->lost, open->ns);
+		else
+			(void)xs_track_open(track, open->ns, open->name);
+	}
 }
 
 static int add_track(struct xs_process *process, struct xs_ring *ring, uint64_t ring_size,

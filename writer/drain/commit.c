@@ -41,6 +41,7 @@ static void save(struct xs_track *track)
 	for (uint32_t i = 0; i < depth; i++) {
 		saved->open[i].ns = track->open[i].start;
 		saved->open[i].name = track->open[i].name.id;
+		saved->open[i].lost = track->open[i].lost;
 	}
 	atomic_store_explicit(&kept->state,
 			      state == XS_SAVED_0 ? XS_SAVED_0_NEXT_1 : XS_SAVED_1_NEXT_0,

@@ -187,7 +187,7 @@ static void finish_track(struct xs_track *track, uint64_t end)
 	if (call)
 		show_in_call(track, call, start, call_end > start ? call_end : start);
 	xs_track_cut_last(track);
-	xs_track_close(track, UINT32_MAX, end);
+	xs_track_close(track, end);
 	xs_calls_finish(track, end);
 	XS_TELL_SINKS(process, leave, track, end);
 	if (process->out && xs_output_full(process->out))
@@ -402,10 +402,18 @@ int xs_process_detach(struct xs_process *process)
 	return 0;
 }
 
+static bool has_open_task(const struct xs_track *track)
+{
+	for (uint32_t i = 0; i < track->depth; i++)
+		if (!track->open[i].lost)
+			return true;
+	return false;
+}
+
 /* What is open counts too: a program that hangs records nothing new. */
 static bool track_has_history(const struct xs_track *track)
 {
-	return track->history.oldest || track->depth ||
+	return track->history.oldest || has_open_task(track) ||
 	       (atomic_load_explicit(&track->ring->state, memory_order_relaxed) == XS_RING_LIVE &&
 		atomic_load_explicit(&track->ring->call, memory_order_relaxed));
 }

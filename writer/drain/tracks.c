@@ -43,9 +43,9 @@ static inline bool is_task(const struct xs_event *event)
 /* Padding, and what is told of kernels and devices, may have no time. */
 static bool may_have_no_time(uint32_t kind)
 {
-	return kind == XS_PAD || kind == XS_LOST_ENDS || kind == XS_KERNEL ||
-	       kind == XS_KERNEL_PLACE || kind == XS_DEVICE_USED || kind == XS_METRICS ||
-	       kind == XS_COUNTED || kind == XS_STALLED || kind == XS_SAMPLE;
+	return kind == XS_PAD || kind == XS_LOST_ENDS || kind == XS_LOST_BEGINS ||
+	       kind == XS_KERNEL || kind == XS_KERNEL_PLACE || kind == XS_DEVICE_USED ||
+	       kind == XS_METRICS || kind == XS_COUNTED || kind == XS_STALLED || kind == XS_SAMPLE;
 }
 
 /* Nothing happens before the run begins. */

@@ -36,7 +36,6 @@ static void close_one(struct xs_track *track, struct xs_open *task, uint64_t end
 	}
 }
 
-/* The innermost `count` open tasks, which nobody will end. */
 static void make_room(struct xs_track *track)
 {
 	struct xs_process *process = track->process;
@@ -47,15 +46,14 @@ static void make_room(struct xs_track *track)
 	}
 }
 
-void xs_track_close(struct xs_track *track, uint32_t count, uint64_t end)
+void xs_track_close(struct xs_track *track, uint64_t end)
 {
-	uint32_t unseen = track->too_deep < count ? (uint32_t)track->too_deep : count;
-
-	track->too_deep -= unseen;
-	count -= unseen;
-	while (track->depth && count--) {
+	track->too_deep = 0;
+	while (track->depth) {
 		struct xs_open *task = &track->open[--track->depth];
 
+		if (task->lost)
+			continue;
 		close_one(track, task, end > task->start ? end : task->start);
 		make_room(track);
 	}
@@ -73,6 +71,10 @@ void xs_track_lose(struct xs_track *track, uint32_t count)
 		task = track->open[at - 1];
 		if (is_event(&task)) {
 			events++;
+			continue;
+		}
+		if (task.lost) {
+			count -= xs_track_end_lost(track, at - 1, count);
 			continue;
 		}
 		count--;
@@ -96,7 +98,7 @@ static void close_at_pause(struct xs_track *track, unsigned list, uint64_t from)
 
 	if (end > track->process->horizon) /* no pause begins later than now */
 		end = track->last_ns;
-	xs_track_close(track, UINT32_MAX, end > track->last_ns || after ? end : track->last_ns);
+	xs_track_close(track, end > track->last_ns || after ? end : track->last_ns);
 }
 
 /* A record of that time is next: ends what was open at the pauses before it. */

@@ -6,8 +6,8 @@
 
 #include "track.h"
 
-/* The innermost `count` open tasks end there, though nobody ended them. */
-void xs_track_close(struct xs_track *track, uint32_t count, uint64_t end);
+/* All open tasks end there, though nobody ended them. */
+void xs_track_close(struct xs_track *track, uint64_t end);
 /* Here records are lost, among them the ends of the `count` innermost open tasks. */
 void xs_track_lose(struct xs_track *track, uint32_t count);
 /*

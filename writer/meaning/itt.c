@@ -52,7 +52,7 @@ static void read_instant(struct xs_track *track, const struct xs_args_record *re
 	if (!process->open_count)
 		return;
 	task = mark.id ? xs_track_open_task(track, 0, &(struct xs_id){ 0 }) : NULL;
-	if (task && xs_extra_self(process, task, &within))
+	if (task && !task->lost && xs_extra_self(process, task, &within))
 		mark.within = &within;
 	(void)xs_own_time_begin(track, &record->event, &loose, loose.start);
 	xs_extra_add_args(process, &loose, record, length);
@@ -70,6 +70,8 @@ static void read_args(struct xs_track *track, const struct xs_args_record *recor
 	struct xs_open *task = of_task ? xs_track_open_task(track, record->event.name, &record->id)
 				       : NULL;
 
+	if (task && task->lost)
+		return; /* it is said of one of those, as nothing inside of them is open */
 	if (task)
 		xs_extra_add_args(track->process, task, record, length);
 	else if (of_task && !xs_id_is_null(&record->id))
@@ -102,7 +104,7 @@ static void read_relation(struct xs_track *track, const struct xs_task_record *r
 		return;
 	if (xs_id_is_null(&head)) {
 		task = xs_track_open_task(track, record->event.name, &head);
-		if (!task || !xs_extra_self(process, task, &head))
+		if (!task || task->lost || !xs_extra_self(process, task, &head))
 			return;
 	}
 	if (relations[relation].from_tail)
@@ -169,7 +171,7 @@ static void event_begin(struct xs_track *track, const struct xs_event *event, ui
 
 	xs_track_note_lost(track, ns - 1);
 	for (uint32_t at = track->depth; at > xs_track_lowest(track); at--) {
-		if (track->open[at - 1].name.id != event->name)
+		if (track->open[at - 1].name.id != event->name || track->open[at - 1].lost)
 			continue;
 		task = track->open[at - 1];
 		mark.ns = task.start;
@@ -196,7 +198,7 @@ static void event_end(struct xs_track *track, const struct xs_event *event, uint
 	if (xs_track_ends_unseen(track))
 		return;
 	for (uint32_t at = track->depth; at > xs_track_lowest(track); at--) {
-		if (track->open[at - 1].name.id != event->name)
+		if (track->open[at - 1].name.id != event->name || track->open[at - 1].lost)
 			continue;
 		task = track->open[at - 1];
 		xs_itt_end(track, &task, ns, at != track->depth, task.start <= track->lost_ns);

@@ -53,6 +53,7 @@ static const uint8_t row_of[XS_KINDS_COUNTED] = {
 	[XS_PAD] = NO_ROW,
 	[XS_THREAD] = NO_ROW,
 	[XS_LOST_ENDS] = NO_ROW,
+	[XS_LOST_BEGINS] = NO_ROW,
 	[XS_CPU] = NO_ROW,	/* its cost is in the task's */
 	[XS_COMMANDS] = NO_ROW, /* each command of it counts as XS_DEVICE */
 	[XS_CALL_OUT] = NO_ROW, /* its cost is in the XS_CALL_IN's */

@@ -82,6 +82,7 @@ static void read_some(struct xs_track *track, struct reading *r, struct xs_stret
 			now.top->start = ns;
 			now.top->extra = NULL;
 			now.top->row = 0;
+			now.top->lost = 0;
 			now.top->name = *name;
 			now.top++;
 		} else if (!is(second, XS_END) || !take(&now, first, (uint32_t)second, ns)) {

@@ -76,7 +76,7 @@ static void read_thread(struct xs_track *track, const struct xs_event *event, ui
 	/* the same thread again has a new name; its tasks go on */
 	if (tid != track->tid || (track->thread == UINT32_MAX && !track->omitted)) {
 		xs_spans_release(track);
-		xs_track_close(track, UINT32_MAX, xs_process_ns(process, event->tick));
+		xs_track_close(track, xs_process_ns(process, event->tick));
 		xs_calls_finish(track, xs_process_ns(process, event->tick));
 		XS_TELL_SINKS(process, leave, track, xs_process_ns(process, event->tick));
 		xs_track_close_stats(track, record->lost);
@@ -92,6 +92,10 @@ void xs_task_end_among(struct xs_track *track, const struct xs_event *event, uin
 	struct xs_open task = track->open[at];
 	uint64_t last = track->last_ns;
 
+	if (task.lost) {
+		(void)xs_track_end_lost(track, at, 1);
+		return;
+	}
 	end = xs_own_time_end(track, event, &task, end);
 	if (task.extra && (track->counts_due || task.extra->counted.known))
 		xs_counted_ends(track, event, &task);
@@ -256,6 +260,8 @@ static void read_of_other(struct xs_track *track, const struct xs_event *event, 
 {
 	if (event->kind == XS_LOST_ENDS)
 		xs_track_lose(track, event->name);
+	else if (event->kind == XS_LOST_BEGINS)
+		xs_track_lose_begins(track, event->name, track->last_ns);
 	else if (event->kind == XS_STACK)
 		read_stack(track, event, size);
 	else if (event->kind == XS_OWN_TIME)
@@ -315,7 +321,7 @@ void xs_record_read_other(struct xs_track *track, const struct xs_event *event, 
 	case XS_WAITED:
 	case XS_OWN_TIME:
 	case XS_THREAD_NAMED:
-	case XS_TEAM ... XS_CALLED:
+	case XS_TEAM ... XS_LOST_BEGINS:
 		read_of_other(track, event, size);
 		return;
 	case XS_ACTIVITY:

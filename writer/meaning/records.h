@@ -33,7 +33,7 @@ static inline void xs_task_end(struct xs_track *track, const struct xs_event *ev
 		return;
 	while (at > lowest && track->open[at - 1].name.scope != event->name &&
 	       track->open[at - 1].name.id != XS_STRING_FULL)
-		at--; /* a name that found no room has lost its domain too */
+		at--; /* a name that found no room has lost its domain too, as lost begins have */
 	if (__builtin_expect(at == lowest, 0)) {
 		/* an end without a begin: the application's, or begun while paused */
 		process->unmatched++;

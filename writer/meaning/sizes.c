@@ -57,4 +57,5 @@ const struct xs_record_sizes xs_record_sizes[256] = {
 	[XS_CPU] = BETWEEN(sizeof(struct xs_cpu_record), XS_CPU_SIZE(XS_CPU_MAX)),
 	[XS_TEAM] = EXACTLY(sizeof(struct xs_team_record)),
 	[XS_CALLED] = EXACTLY(sizeof(struct xs_called_record)),
+	[XS_LOST_BEGINS] = EXACTLY(sizeof(struct xs_event)),
 };

@@ -32,6 +32,7 @@ static inline struct xs_open *xs_track_open(struct xs_track *track, uint64_t sta
 	task->start = start;
 	task->extra = NULL;
 	task->row = track->row;
+	task->lost = 0;
 	task->name = xs_name_of(track->process, name);
 	if (start > track->last_ns)
 		track->last_ns = start;
@@ -69,7 +70,19 @@ static inline void xs_track_note_lost(struct xs_track *track, uint64_t ns)
 /* Takes the open task number `at` out of the stack. */
 void xs_track_take(struct xs_track *track, uint32_t at);
 
-/* The thread's innermost open task, of a domain if that is given; or the one with an id. */
+/*
+ * Begins of `count` tasks are lost (XS_LOST_BEGINS). They are one entry of the stack, of which no
+ * sink is told. Nobody knows their domains: so whoever looks for a task from the innermost one out
+ * looks no further than there, and an end that comes there is one of theirs.
+ */
+void xs_track_lose_begins(struct xs_track *track, uint32_t count, uint64_t start);
+/* As many of the entry number `at` have ended, if there are so many; how many those are. */
+uint32_t xs_track_end_lost(struct xs_track *track, uint32_t at, uint32_t count);
+
+/*
+ * The thread's innermost open task, of a domain if that is given; or the one with an id. Of the
+ * former nothing is known where it may be one whose begin is lost: then it is their entry.
+ */
 struct xs_open *xs_track_open_task(struct xs_track *track, uint32_t scope, const struct xs_id *id);
 
 #endif

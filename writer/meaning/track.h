@@ -19,6 +19,7 @@ struct xs_open {
 	uint64_t start;
 	struct xs_extra *extra; /* NULL: nothing */
 	uint32_t row;		/* string id of the track it is shown on; 0: its thread's */
+	uint32_t lost;		/* not 0: no task, but so many lost begins (tasks.h) */
 	struct xs_name name;
 };
 

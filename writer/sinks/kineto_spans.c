@@ -40,7 +40,7 @@ struct xs_kineto_ref xs_kineto_span_of(struct xs_track *track)
 		size_t length;
 		const char *text = xs_text_of(track->process->run, task->name.id, &length);
 
-		if (xs_kineto_is_operation(&text, &length))
+		if (task->lost || xs_kineto_is_operation(&text, &length))
 			continue;
 		if (!is_span(span, task, track->tid))
 			*span = (struct xs_kineto_span){ .start = task->start,
