@@ -55,8 +55,6 @@ struct xs_tls {
 	struct xs_slot *slot; /* of the ring (rings.c) */
 	struct xs_watch trigger, iteration; /* --trigger's task, the last of --iterations */
 	uint64_t trigger_ns;		    /* when the first of them began */
-	const void *wait_object; /* that the thread waits for, as ITT's sync_prepare said */
-	uint64_t wait_tick;
 	uintptr_t stack_low, stack_high; /* known to be readable (stack.c) */
 };
 extern __thread struct xs_tls xs_tls

@@ -285,24 +285,62 @@ EXPORT void __itt_sync_destroy(void *address)
 	atomic_store_explicit(&object->release, 0, memory_order_relaxed);
 }
 
+/*
+ * What the thread waits for, as it has said. There is more than one if a handler that interrupts a
+ * wait has one of its own: it takes the next place, and then that of the oldest.
+ */
+#define WAITS 4u
+static __thread struct {
+	struct {
+		const void *object;
+		uintptr_t frame;
+		uint64_t tick;
+	} of[WAITS];
+	uint32_t count; /* ever, but those that have ended */
+} waits __attribute__((tls_model("initial-exec")));
+
 static void prepare(const void *address)
 {
+	uintptr_t frame = (uintptr_t)__builtin_frame_address(0);
+	uint32_t count = waits.count, last = (count - 1) % WAITS;
+
 	if (!xs_recording() || !itt_wanted(NULL))
 		return;
-	xs_tls.wait_object = address;
-	xs_tls.wait_tick = xs_tick(xs_use_tsc);
+	/* begun anew, and not by a handler, whose frames are deeper */
+	if (count && waits.of[last].object == address && frame >= waits.of[last].frame)
+		count--;
+	/* first of all, so that a handler's wait takes the next place */
+	waits.of[count % WAITS].object = NULL;
+	atomic_signal_fence(memory_order_seq_cst);
+	waits.count = count + 1;
+	atomic_signal_fence(memory_order_seq_cst);
+	waits.of[count % WAITS].frame = frame;
+	waits.of[count % WAITS].tick = xs_tick(xs_use_tsc);
+	atomic_signal_fence(memory_order_seq_cst);
+	waits.of[count % WAITS].object = address;
+}
+
+/* Ends the wait, and those within it, which nobody will end. False: none has begun. */
+static bool end_wait(const void *address, uint64_t *ret_tick)
+{
+	for (uint32_t n = waits.count, last = n > WAITS ? n - WAITS : 0; n > last; n--) {
+		if (waits.of[(n - 1) % WAITS].object != address)
+			continue;
+		*ret_tick = waits.of[(n - 1) % WAITS].tick;
+		atomic_signal_fence(memory_order_seq_cst);
+		waits.count = n - 1;
+		return true;
+	}
+	return false;
 }
 
 static void waited(const void *address, bool cancelled)
 {
 	struct xs_span_record *record;
 	uint32_t name;
-	uint64_t now;
+	uint64_t now, since;
 
-	if (!address || xs_tls.wait_object != address)
-		return;
-	xs_tls.wait_object = NULL;
-	if (xs_paused())
+	if (!address || !end_wait(address, &since) || xs_paused())
 		return;
 	now = xs_tick(xs_use_tsc);
 	if (!xs_recording())
@@ -312,8 +350,8 @@ static void waited(const void *address, bool cancelled)
 				 XS_ROLE_OTHER);
 	if (!record)
 		return;
-	record->event.tick = xs_tls.wait_tick;
-	record->duration = now - xs_tls.wait_tick;
+	record->event.tick = since;
+	record->duration = now - since;
 	record->scope = 0;
 	record->cancelled = cancelled;
 	xs_record_end(sizeof(*record));

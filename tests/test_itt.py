@@ -306,6 +306,64 @@ int main(void)
     assert "unmatched_ends" not in other and not [s for s in run.trace.tasks if s.unfinished]
 
 
+HANDLERS_WAITS = r"""
+#include <ittnotify.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/time.h>
+
+static char object, others[2];
+static volatile long handled;
+
+static void handler(int number)
+{
+	void *waited = &others[handled % 2];
+
+	(void)number;
+	if (handled % 3 == 2)
+		waited = &object;
+	__itt_sync_prepare(waited);
+	__itt_sync_acquired(waited);
+	handled++;
+}
+
+int main(void)
+{
+	struct itimerval often = { { 0, 50 }, { 0, 50 } }, never = { 0 };
+	long n;
+
+	__itt_sync_create(&object, "", "main", 0);
+	__itt_sync_create(&others[0], "", "handler", 0);
+	__itt_sync_create(&others[1], "", "handler", 0);
+	__itt_sync_prepare(&object);
+	__itt_sync_acquired(&object);
+	signal(SIGALRM, handler);
+	setitimer(ITIMER_REAL, &often, NULL);
+	for (n = 1; handled < 600; n++) {
+		__itt_sync_prepare(&object);
+		for (volatile int i = 0; i < 100; i++)
+			;
+		__itt_sync_acquired(&object);
+	}
+	setitimer(ITIMER_REAL, &never, NULL);
+	printf("%ld %ld\n", n, handled);
+	return 0;
+}
+"""
+
+
+def test_waits_of_a_signal_handler(xstrace):
+    """One that interrupts a wait, between its two calls or in one of them, has its own, of the same object too."""
+    run = xstrace(ITT, compile_c(xstrace.home / "handler", HANDLERS_WAITS))
+    waits, handled = map(int, run.out.split())
+    names = [s.name for s in run.trace.slices]
+    other = run.trace.other
+    assert "corrupt_rings" not in other
+    assert len(names) + other["lost"] == waits + handled and set(names) == {"wait main", "wait handler"}
+    assert names.count("wait main") >= waits and other["lost"] < handled
+    assert all(s.end - s.start < 10**9 for s in run.trace.slices)
+
+
 def test_what_the_file_says_about_the_run(xstrace):
     """The members that docs/TRACE_FORMAT.md promises."""
     began = time.time_ns()
