@@ -51,22 +51,30 @@ static _Noreturn void wake(int launcher, int app)
 	_exit(0);
 }
 
+/* All signals are blocked: SIGCONT, which ends a stop, is pending then. */
+static bool is_continued(void)
+{
+	uint64_t pending = 0;
+
+	(void)syscall(SYS_rt_sigpending, &pending, sizeof(pending));
+	return pending & 1ull << (SIGCONT - 1);
+}
+
 /*
  * Of the terminal's signals a shell says which one stopped the job. They stop nobody in an orphaned
- * process group, or where they are ignored; SIGSTOP always does. All signals are blocked: SIGCONT,
- * which ends the stop, is pending then.
+ * process group, or where they are ignored; SIGSTOP always does. It would take back a SIGCONT that
+ * is pending: that stop is over. (With kill(0, SIGSTOP) we have been stopped with the application.)
  */
 static void stop_by(int number)
 {
-	uint64_t one = 1ull << (number - 1), pending = 0;
+	uint64_t one = 1ull << (number - 1);
 
 	if (number == SIGTSTP || number == SIGTTIN || number == SIGTTOU) {
 		(void)raise(number);
 		(void)syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, &one, NULL, sizeof(one));
 		(void)syscall(SYS_rt_sigprocmask, SIG_BLOCK, &one, NULL, sizeof(one));
-		(void)syscall(SYS_rt_sigpending, &pending, sizeof(pending));
 	}
-	if (!(pending & 1ull << (SIGCONT - 1)))
+	if (!is_continued())
 		(void)raise(SIGSTOP);
 }
 

@@ -443,6 +443,18 @@ def test_the_application_alone_is_stopped_and_continued(xstrace):
     assert run.status == 42 and run.out.count("got 18 ") == 3
 
 
+@pytest.mark.parametrize("number", [signal.SIGTSTP, signal.SIGSTOP])
+def test_the_application_stops_its_group(xstrace, number):
+    """And with it the launcher: whoever continues that one process continues the application, as without us."""
+    run = xstrace.start(ITT, "sh", ["-c", f"kill -{int(number)} 0; exit 3"], preexec_fn=lambda: os.setpgid(0, 0))
+    _, status = os.waitpid(run.pid, os.WUNTRACED)
+    assert os.WIFSTOPPED(status) and os.WSTOPSIG(status) == number
+    wait_until(lambda: state(run.child("sh")) == "T")
+    os.kill(run.pid, signal.SIGCONT)
+    run.finish()
+    assert run.status == 3
+
+
 @pytest.mark.parametrize("number", [signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU, signal.SIGSTOP])
 def test_the_shell_is_told_which_signal_stopped_the_job(xstrace, number):
     run = xstrace.start(ITT, "sh", ["-c", f"kill -{int(number)} $$; exit 3"], preexec_fn=lambda: os.setpgid(0, 0))
