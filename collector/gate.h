@@ -55,7 +55,7 @@ struct xs_tls {
 	struct xs_slot *slot; /* of the ring (rings.c) */
 	struct xs_watch trigger, iteration; /* --trigger's task, the last of --iterations */
 	uint64_t trigger_ns;		    /* when the first of them began */
-	uintptr_t stack_low, stack_high; /* known to be readable (stack.c) */
+	uintptr_t stack_low, stack_high;    /* known to be readable (stack.c) */
 };
 extern __thread struct xs_tls xs_tls
 	__attribute__((tls_model("initial-exec"), visibility(XS_SHARED)));

@@ -193,22 +193,29 @@ EXIT = r"""
 #include <time.h>
 
 static volatile int done;
+static char when;
 
-static void CL_CALLBACK work(void *unused)
-{
-	struct timespec time = { 0, 5000000 };
-
-	nanosleep(&time, NULL);
-	done = 1;
-}
-
-/* stands for the destructors of the runtime's libraries, which are registered before there is a queue */
+/* stands for the destructors of the runtime's libraries */
 static void destructor(void)
 {
 	puts(done ? "complete" : "in the middle of it");
 }
 
-int main(void)
+static void CL_CALLBACK work(void *unused)
+{
+	struct timespec time = { 0, 5000000 };
+
+	if (when == 't')
+		atexit(destructor);
+	if (when == 'l')
+		nanosleep(&time, NULL);
+	if (when == 'l')
+		atexit(destructor);
+	nanosleep(&time, NULL);
+	done = 1;
+}
+
+int main(int argc, char **argv)
 {
 	cl_platform_id platform;
 	cl_command_queue queue;
@@ -220,8 +227,12 @@ int main(void)
 	clGetPlatformIDs(1, &platform, NULL);
 	clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, NULL);
 	context = clCreateContext(NULL, 1, &device, NULL, NULL, NULL);
-	atexit(destructor);
+	when = argv[argc - 1][0];
+	if (when == 'b')
+		atexit(destructor);
 	queue = clCreateCommandQueue(context, device, 0, &error);
+	if (when == 'a')
+		atexit(destructor);
 	error = clEnqueueNativeKernel(queue, work, &data, sizeof(data), 0, NULL, NULL, 0, NULL, NULL);
 	if (!error)
 		error = clFlush(queue);
@@ -231,13 +242,15 @@ int main(void)
 
 
 @needs_cl
-def test_the_wait_at_exit_comes_first(xstrace):
+@pytest.mark.parametrize("when", ["before", "after", "thread", "late"])
+def test_the_wait_at_exit_comes_first(xstrace, when):
     """
-    What gives commands in flight a last chance runs before what the runtime's libraries have registered. PoCL's threads would go on
-    compiling without what LLVM's destructors take away: the program would crash.
+    What gives commands in flight a last chance runs before what the runtime's libraries have registered: before there is a queue, behind
+    that, or by the thread that executes, perhaps while we wait. PoCL's threads would go on compiling without what LLVM's destructors
+    take away: the program would crash.
     """
     program = compile_c(xstrace.home / "exit", EXIT, "-lOpenCL", "-DCL_TARGET_OPENCL_VERSION=120")
-    run = xstrace(KERNELS, program, timeout=30)
+    run = xstrace(KERNELS, program, [when], timeout=30)
     assert (run.status, run.out) == (0, "complete\n")
     assert [slice.name for slice in run.trace.device] == ["clEnqueueNativeKernel"]
 

@@ -7,6 +7,7 @@
 #include "handles.h"
 #include "kernel_filter.h"
 #include "lock.h"
+#include "first.h"
 #include "opencl.h"
 #include "spare.h"
 
@@ -188,16 +189,16 @@ static bool work_wanted(cl_device_id device)
 }
 
 /*
- * At the first queue, when the runtime's libraries are there. What they have registered with
- * atexit() by now runs after ours: their threads still work while we wait. (LLVM's destructors
- * leave nothing that PoCL's threads could compile with, so the program would crash.)
+ * At the first queue. What the runtime's libraries register with atexit() runs after ours: their
+ * threads still work while we wait. (LLVM's destructors, some of which come to be with the first
+ * kernel that a thread of PoCL's compiles, leave nothing to compile with: the program would crash.)
  */
 static void wait_at_exit(void)
 {
 	static atomic_flag is_registered = ATOMIC_FLAG_INIT;
 
 	if (xs_cl_last_chance && !atomic_flag_test_and_set(&is_registered))
-		(void)atexit(xs_cl_last_chance);
+		xs_first_at_exit(xs_cl_last_chance);
 }
 
 static struct xs_cl_queue *queue_add(cl_command_queue handle, cl_device_id device,

@@ -1,0 +1,36 @@
+/*
+ * In place of the C library's: what is registered to be called at the end of the program, which is
+ * also every destructor of C++. It comes behind ours (first.c).
+ */
+#include <dlfcn.h>
+#include <stdatomic.h>
+#include <stddef.h>
+
+#include "first.h"
+
+typedef int register_function(void (*function)(void *), void *argument, void *library);
+
+register_function __cxa_atexit __attribute__((visibility("default")));
+extern void *__dso_handle __attribute__((visibility("hidden")));
+
+static void run(void *unused)
+{
+	(void)unused;
+	xs_first_run();
+}
+
+int __cxa_atexit(void (*function)(void *), void *argument, void *library)
+{
+	static _Atomic(register_function *) slot;
+	register_function *real = atomic_load_explicit(&slot, memory_order_relaxed);
+	int result;
+
+	if (!real) {
+		*(void **)&real = dlsym(RTLD_NEXT, "__cxa_atexit");
+		atomic_store_explicit(&slot, real, memory_order_relaxed);
+	}
+	result = real(function, argument, library);
+	if (xs_first_is_wanted())
+		(void)real(run, NULL, &__dso_handle);
+	return result;
+}
