@@ -241,6 +241,7 @@ enum xs_unseen {
 	XS_SEEN_OPENMP, /* the other way round: a runtime of OpenMP's tells us what it does */
 	XS_SEEN_PYTHON, /* likewise, an interpreter of Python's */
 	XS_UNSEEN_SANDBOX_EXEC,
+	XS_UNSEEN_CUDA_LEFT,
 };
 
 /* Allocations of SYCL (USM) that are in use on a device. */

@@ -79,6 +79,73 @@ def test_calls_that_are_left_by_a_jump_from_a_fault(xstrace, tmp_path):
     assert len(starts) == len(truth) and max(shifts) - min(shifts) < 100_000
 
 
+def has_left(run):
+    """Is it said that calls may be missing behind one that was left? In the trace and on stderr."""
+    texts = [text for text in run.trace.other.get("not_seen", []) if "has left a call of CUDA" in text]
+    assert len(texts) == sum("has left a call of CUDA" in line for line in run.said) <= 1
+    return bool(texts)
+
+
+def test_a_launch_that_is_left_by_a_jump_and_is_the_last(xstrace, tmp_path):
+    """It is counted, with the driver's function, and not shown as one that went on to the end."""
+    run = same(xstrace, sync(tmp_path), ALL, "jump", 0)
+    assert run.trace.other["lost"] == 2 and not calls_of(run, "cudaLaunchKernel") and has_left(run)
+
+
+CALLS = f"{KERNELS} --chrome-call-logging"
+STACKS = f"{CALLS} --call-stacks"  # then handlers find us in the middle of a callback, hardly ever at its begin
+
+
+def jumps(xstrace, tmp_path, options, *args, **settings):
+    cuda = sync(tmp_path, **settings)
+    return same(xstrace, cuda, options, *args, app="cuda_jumps", env={"JUMPS_CALLS": str(tmp_path / "calls")})
+
+
+def uncounted(run, tmp_path):
+    """How many of the calls that the program has made under its timer are neither in the trace nor counted."""
+    shown = len(calls_of(run, "cudaPeekAtLastError")) + len(calls_of(run, "cudaRuntimeGetVersion"))
+    return int((tmp_path / "calls").read_text()) - shown - run.trace.other["lost"]
+
+
+@pytest.mark.parametrize("options", [CALLS, STACKS])
+def test_threads_that_leave_cupti_by_a_jump(xstrace, tmp_path, options):
+    """CUPTI tells no more of such a thread: that is said, and the call that was left is counted when the thread ends."""
+    run = jumps(xstrace, tmp_path, options, "threads", 200)
+    # what is left in the first instructions of ours is not known yet
+    assert has_left(run) and abs(uncounted(run, tmp_path)) <= 30
+    assert run.trace.other["lost"] >= 150
+
+
+def test_a_process_that_leaves_cupti_by_a_jump(xstrace, tmp_path):
+    """The same at the end of the process, for the thread that ends it."""
+    run = jumps(xstrace, tmp_path, STACKS, "again", 0)
+    assert not has_left(run) and run.trace.other["lost"] == 0
+    runs = [jumps(xstrace, tmp_path, STACKS, "once") for _ in range(3)]
+    assert sum(map(has_left, runs)) >= 2 and sum(run.trace.other["lost"] for run in runs) >= 2
+
+
+@pytest.mark.parametrize("options", [CALLS, STACKS])
+def test_a_cupti_that_goes_on_after_a_jump(xstrace, tmp_path, options):
+    """Then every call is there that comes after one which was left, and each of those is counted."""
+    run = jumps(xstrace, tmp_path, options, "again", 100, TELLS_WITHIN=1)
+    assert len(calls_of(run, "cudaGetDevice")) == 1000 and not has_left(run)
+    assert abs(uncounted(run, tmp_path)) <= 15 and run.trace.other["lost"] >= 75
+
+
+def test_an_end_of_the_process_while_cupti_tells(xstrace, tmp_path):
+    """Nobody has jumped: nothing is missing but the call that the process has ended in."""
+    run = jumps(xstrace, tmp_path, STACKS, "exit")
+    assert not has_left(run) and run.trace.other["lost"] <= 1
+
+
+@pytest.mark.parametrize("options", [CALLS, STACKS])
+def test_calls_of_a_handler_while_cupti_tells(xstrace, tmp_path, options):
+    """Where CUPTI tells of them, they are there or counted, as are those that they have interrupted."""
+    run = jumps(xstrace, tmp_path, options, "within", 500, TELLS_WITHIN=1)
+    assert uncounted(run, tmp_path) == 0 and not has_left(run)
+    assert len(calls_of(run, "cudaRuntimeGetVersion")) > (250 if options == CALLS else 0)
+
+
 def test_another_process_in_this_thread(xstrace, tmp_path):
     """clone(CLONE_VM) with the thread's own variables: the parent's calls are all there, one behind the other, the child's are counted."""
     run = same(xstrace, sync(tmp_path), f"{KERNELS} --chrome-call-logging", "clone", 100)

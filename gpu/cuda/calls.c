@@ -10,6 +10,7 @@
 #include "call_values.h"
 #include "device_record.h"
 #include "profiler.h"
+#include "stack.h"
 #include "xs_cuda.h"
 
 /*
@@ -28,7 +29,22 @@ struct going {
 static __thread struct {
 	struct going going[NESTED];
 	uint32_t depth;
+	/*
+	 * The frame of xs_cuda_on_call() that runs, perhaps with OWES; 0: none does. It stays when
+	 * a handler leaves that frame by a jump, and with it the libcupti that has called us: such
+	 * a libcupti may believe for ever that it is telling, and tell nothing else of the thread.
+	 */
+	uintptr_t told;
+	uint32_t theirs; /* 1 + how many calls there were when a handler interrupted that frame */
 } inside __attribute__((tls_model("initial-exec")));
+#define OWES ((uintptr_t)1) /* what it tells of is to be recorded, and is not in `going` */
+
+static void owe(bool owes)
+{
+	atomic_signal_fence(memory_order_seq_cst);
+	inside.told = owes ? inside.told | OWES : inside.told & ~OWES;
+	atomic_signal_fence(memory_order_seq_cst);
+}
 
 static uint32_t function_of(CUpti_CallbackDomain domain, CUpti_CallbackId id)
 {
@@ -76,6 +92,16 @@ static void enqueued(uint64_t tick, uint64_t duration, uint8_t use, const CUpti_
 
 #define ONE_STACK (1u << 20)
 
+static bool is_overwritten(const struct going *going)
+{
+	CUpti_CallbackData data;
+
+	if (xs_is_sealed()) /* nobody can be asked whether they can be read */
+		return false;
+	return xs_copy_readable(&data, (const void *)going->at, sizeof(data)) != sizeof(data) ||
+	       data.correlationId != going->correlation;
+}
+
 /*
  * Has the program left the call by a jump? Where its data were on the stack there is something else
  * by now, sooner or later. The data of what begins now may have the same number, which the driver
@@ -84,14 +110,15 @@ static void enqueued(uint64_t tick, uint64_t duration, uint8_t use, const CUpti_
  */
 static bool is_left(const struct going *going, const CUpti_CallbackData *now)
 {
-	CUpti_CallbackData data;
+	return (now->correlationId == going->correlation &&
+		(uintptr_t)now - going->at < ONE_STACK) ||
+	       is_overwritten(going);
+}
 
-	if (now->correlationId == going->correlation && (uintptr_t)now - going->at < ONE_STACK)
-		return true;
-	if (xs_is_sealed()) /* nobody can be asked whether they can be read */
-		return false;
-	return xs_copy_readable(&data, (const void *)going->at, sizeof(data)) != sizeof(data) ||
-	       data.correlationId != going->correlation;
+static void lose(uint32_t count)
+{
+	if (count && xs_own_ring() && !xs_paused())
+		atomic_fetch_add_explicit(&xs_own_ring()->lost_nested, count, memory_order_relaxed);
 }
 
 /* The call, and what seemed to be its own, is counted as lost: nobody knows when it ended. */
@@ -99,18 +126,17 @@ static void forget(const struct going *going)
 {
 	inside.depth--;
 	(void)xs_call_leave(&going->call);
-	if (xs_own_ring() && !xs_paused())
-		atomic_fetch_add_explicit(&xs_own_ring()->lost_nested, 1 + going->own,
-					  memory_order_relaxed);
+	lose(1 + going->own);
 }
 
 /*
  * Is what begins now the innermost call's own? Runtimes call the driver, a few functions each time;
- * whatever else comes within a call is a handler's, or the call was left by a jump.
+ * whatever else comes within a call is a handler's, or the call was left by a jump. What a handler
+ * calls while we are told of a call belongs to none that was there before.
  */
 static bool is_within(bool driver, const CUpti_CallbackData *data)
 {
-	for (uint32_t i = 0; i < NESTED && inside.depth; i++) {
+	for (uint32_t i = 0; i < NESTED && inside.depth && inside.depth >= inside.theirs; i++) {
 		struct going *going = &inside.going[(inside.depth - 1) % NESTED];
 		bool deeper = driver && going->at >= (uintptr_t)data;
 
@@ -138,9 +164,10 @@ static __attribute__((noinline)) void enter(CUpti_CallbackDomain domain, CUpti_C
 		return;
 	depth = inside.depth;
 	going = &inside.going[depth % NESTED];
+	owe(true);
 	/* first of all: a handler's call takes the next place */
 	inside.depth = depth + 1;
-	atomic_signal_fence(memory_order_seq_cst);
+	owe(false);
 	going->function = function_of(domain, id);
 	going->correlation = data->correlationId;
 	going->at = (uintptr_t)data;
@@ -204,14 +231,16 @@ static __attribute__((noinline)) void leave(CUpti_CallbackDomain domain, CUpti_C
 	}
 	call = inside.going[(depth - 1) % NESTED].call;
 	captured = inside.going[(depth - 1) % NESTED].captured;
-	atomic_signal_fence(memory_order_seq_cst);
-	inside.depth = depth - 1; /* from here on a handler's call may take the place */
 	duration = xs_call_leave(&call);
-	if (is_logged(use))
+	owe(true);
+	inside.depth = depth - 1; /* from here on a handler's call may take the place */
+	if (is_logged(use)) {
 		xs_call_write(call.tick, duration,
 			      xs_call_header(XS_SOURCE_CUDA, function,
 					     flags | (failed ? XS_CALL_FLAG_FAILED : 0)),
 			      result);
+		owe(false);
+	}
 	if (xs_log_calls && !result)
 		xs_cuda_out(&call, domain == CUPTI_CB_DOMAIN_RUNTIME_API, id, data->functionParams);
 	if (use & xs_cuda_asked.correlated && !failed && !captured) {
@@ -289,17 +318,31 @@ static __attribute__((noinline)) void profile(CUpti_CallbackId id, const CUpti_C
 	errno = error;
 }
 
-void CUPTIAPI xs_cuda_on_call(void *user, CUpti_CallbackDomain domain, CUpti_CallbackId id,
-			      const void *data)
+/*
+ * CUPTI calls us while it does so already: in a handler, or it goes on after a jump; or we have
+ * called it ourselves, where nothing is owed.
+ */
+static __attribute__((noinline, cold)) uintptr_t still_told(uintptr_t told)
 {
-	const CUpti_CallbackData *call = data;
+	if (xs_stack_has(told & ~OWES)) {
+		if (!inside.theirs)
+			inside.theirs = inside.depth + 1;
+		return told;
+	}
+	lose(told & OWES);
+	inside.theirs = 0;
+	return 0;
+}
+
+static void tell(bool guest, CUpti_CallbackDomain domain, CUpti_CallbackId id,
+		 const CUpti_CallbackData *call)
+{
 	bool is_api = domain == CUPTI_CB_DOMAIN_RUNTIME_API || domain == CUPTI_CB_DOMAIN_DRIVER_API;
 
-	(void)user;
 	if (__builtin_expect(xs_cuda_asked.profiles, 0) && domain == CUPTI_CB_DOMAIN_DRIVER_API)
 		profile(id, call);
 	if (__builtin_expect(is_api, 1)) {
-		if (xs_is_guest()) {
+		if (guest) {
 			/* what the thread is in is not the guest's */
 			if (call->callbackSite == CUPTI_API_ENTER)
 				(void)xs_recording(); /* counts it as lost */
@@ -310,6 +353,80 @@ void CUPTIAPI xs_cuda_on_call(void *user, CUpti_CallbackDomain domain, CUpti_Cal
 			leave(domain, id, call);
 		}
 	} else if (domain == CUPTI_CB_DOMAIN_RESOURCE) {
-		resource(id, data);
+		resource(id, call);
 	}
+}
+
+void CUPTIAPI xs_cuda_on_call(void *user, CUpti_CallbackDomain domain, CUpti_CallbackId id,
+			      const void *data)
+{
+	uintptr_t outer = inside.told;
+
+	(void)user;
+	if (xs_is_guest()) { /* nor is the frame */
+		tell(true, domain, id, data);
+		return;
+	}
+	if (__builtin_expect(outer, 0))
+		outer = still_told(outer);
+	inside.told = XS_FRAME_MARK();
+	atomic_signal_fence(memory_order_seq_cst);
+	tell(false, domain, id, data);
+	atomic_signal_fence(memory_order_seq_cst);
+	inside.told = outer;
+	if (!outer)
+		inside.theirs = 0;
+}
+
+/* CUPTI has told nothing more since it was left: it may have been unable to. */
+static void forget_told(void)
+{
+	lose(inside.told & OWES);
+	inside.told = 0;
+	xs_tell_unseen(XS_UNSEEN_CUDA_LEFT);
+}
+
+static void forget_last(const struct going *going)
+{
+	forget(going);
+	xs_tell_unseen(XS_UNSEEN_CUDA_LEFT);
+}
+
+/* It has left whatever it was in. */
+static void thread_ends(void)
+{
+	if (inside.told)
+		forget_told();
+	for (uint32_t i = 0; i < NESTED && inside.depth; i++)
+		forget_last(&inside.going[(inside.depth - 1) % NESTED]);
+}
+
+/*
+ * A handler may end the process within a call. Otherwise those that were left are found as far as
+ * their stack shows it; a call that is not is shown as one that went on until now.
+ */
+static void process_ends(void)
+{
+	uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+
+	if (xs_is_guest())
+		return;
+	if (inside.told && !xs_stack_has(inside.told & ~OWES))
+		forget_told();
+	for (uint32_t i = 0; i < NESTED && inside.depth && !xs_in_handler(); i++) {
+		const struct going *going = &inside.going[(inside.depth - 1) % NESTED];
+
+		if (here - going->at >= ONE_STACK && !is_overwritten(going))
+			break;
+		forget_last(going);
+	}
+}
+
+void xs_cuda_watch_ends(void)
+{
+	static struct xs_hook at_thread_end = { .function = thread_ends };
+	static struct xs_hook at_end = { .function = process_ends };
+
+	xs_at_thread_end(&at_thread_end);
+	xs_at_end(&at_end);
 }

@@ -106,6 +106,7 @@ static void start(struct xs_activity_file *file, const struct xs_options *option
 		turn_off(file, "cuptiEnableCallback()", result);
 		return;
 	}
+	xs_cuda_watch_ends();
 	xs_cuda_take_names(file);
 	/* libraries' destructors run later: libcupti is still there */
 	xs_cuda_flush_at_ends();

@@ -98,6 +98,8 @@ CUptiResult xs_cuda_enable(CUpti_ActivityKind kind);
 
 void CUPTIAPI xs_cuda_on_call(void *user, CUpti_CallbackDomain domain, CUpti_CallbackId id,
 			      const void *data);
+/* Calls that a thread has left are counted when it ends, or the process does. */
+void xs_cuda_watch_ends(void);
 
 /* ---- asked.c ---- */
 

@@ -16,6 +16,7 @@ __attribute__((constructor)) void sc_config_start(void)
 	sc_config.mig = (unsigned)soft_number("SOFTCUDA_MIG", 0, 0, 7);
 	sc_config.sync = soft_number("SOFTCUDA_SYNC", 0, 0, 1);
 	sc_config.asks_kernel = soft_number("SOFTCUDA_ASKS_KERNEL", 0, 0, 1);
+	sc_config.tells_within = soft_number("SOFTCUDA_TELLS_WITHIN", 0, 0, 1);
 	sc_config.no_driver = soft_number("SOFTCUDA_NO_DRIVER", 0, 0, 1);
 	sc_config.insufficient_driver = soft_number("SOFTCUDA_OLD_DRIVER", 0, 0, 1);
 	sc_config.driver_version = (int)soft_number("SOFTCUDA_DRIVER_VERSION", 13050, 10000, 99999);

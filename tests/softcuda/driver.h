@@ -25,7 +25,7 @@ enum sc_domain { SC_DRIVER = 1, SC_RUNTIME = 2 }; /* as CUPTI numbers them */
 
 struct sc_config {
 	unsigned devices, first, mig;
-	bool sync, asks_kernel, no_driver, insufficient_driver;
+	bool sync, asks_kernel, tells_within, no_driver, insufficient_driver;
 	bool durations;
 	int driver_version, cupti_version;
 	uint64_t memory, lost_after;

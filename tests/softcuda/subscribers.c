@@ -39,7 +39,7 @@ bool su_hears_calls(void)
 /* a call that a callback makes is not told */
 void su_callback(unsigned domain, unsigned cbid, const void *data)
 {
-	if (calling)
+	if (calling && !sc_config.tells_within)
 		return;
 	calling = true;
 	for (unsigned i = 0; i < SU_SUBSCRIBERS; i++)
@@ -85,7 +85,7 @@ void su_call_back(struct sc_call *call, CUpti_ApiCallbackSite site)
 				    .contextUid = context ? context->id : 0,
 				    .correlationId = call->corr };
 
-	if (calling)
+	if (calling && !sc_config.tells_within)
 		return;
 	calling = true;
 	for (unsigned i = 0; i < SU_SUBSCRIBERS; i++) {

@@ -51,6 +51,9 @@ static const char *const texts[] = {
 	[XS_UNSEEN_PYTHON_OPENED] =
 		"it opens libpython with dlopen(), and functions of such an "
 		"interpreter are not traced; LD_PRELOAD with that library helps",
+	[XS_UNSEEN_CUDA_LEFT] = "a thread of it has left a call of CUDA by a jump or a "
+				"cancellation, and CUPTI has told of no call of that thread "
+				"since; if there were any, they are missing",
 	[XS_UNSEEN_XPTI_SECOND] = "it uses a second XPTI framework, whose runtime is not "
 				  "traced",
 };
