@@ -10,7 +10,9 @@
 
 typedef int register_function(void (*function)(void *), void *argument, void *library);
 
-register_function __cxa_atexit __attribute__((visibility("default")));
+/* Sanitizers' libraries call it before they are ready for the code that they look at. */
+register_function __cxa_atexit
+	__attribute__((visibility("default"), no_sanitize("address", "thread", "undefined")));
 extern void *__dso_handle __attribute__((visibility("hidden")));
 
 static void run(void *unused)

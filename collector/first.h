@@ -11,7 +11,7 @@
  */
 void xs_first_at_exit(void (*function)(void));
 /* For exits.c alone. */
-bool xs_first_is_wanted(void);
+bool xs_first_is_wanted(void) __attribute__((no_sanitize("address", "thread", "undefined")));
 void xs_first_run(void);
 
 #endif
