@@ -107,6 +107,10 @@ static bool say_damage(const struct xt_trace *trace)
 		xs_tell("xstrace-tables: %s: line %llu: %s; left out%s\n", trace->path,
 			(unsigned long long)r->first_line, r->first_why,
 			r->left_out > 1 ? ", and more like it" : "");
+	if (r->lost_line)
+		xs_tell("xstrace-tables: %s: what follows that in line %llu cannot be read; the "
+			"tables hold all before it\n",
+			trace->path, (unsigned long long)r->lost_line);
 	if (r->cut && !r->source.error)
 		xs_tell("xstrace-tables: %s: was cut; the tables hold all before that\n",
 			trace->path);

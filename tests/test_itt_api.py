@@ -734,6 +734,20 @@ def test_huge_values_are_cut(xstrace):
     assert run.trace_files[0].stat().st_size < 1 << 20
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["regions", "overlapped"])
+def test_metadata_that_is_too_much_is_cut(xstrace, kind):
+    """What is open holds 256 MiB of it: each slice that lacks some says so, and what comes later has all."""
+    run = xstrace(f"{ITT} --on-full block", "itt_laden", [kind, 1000, 72, 20_000])
+    slices = [s for s in run.trace.slices if s.name == "laden::one"]
+    assert len(slices) + run.trace.other.get("omitted", {}).get("slices", 0) == 21_000 and run.trace.other["lost"] == 0
+    lacking = [s for s in slices if s.args.get("text") != ["x" * 1899]]
+    assert any("text" not in s.args for s in lacking)
+    assert all(s.args["cut"] is True for s in lacking)
+    after = next(s for s in run.trace.slices if s.name == "laden::after")
+    assert after.args == {"text": ["x" * 1899]}
+
+
 def test_numbers_that_json_has_not(xstrace):
     """NaN and the infinities: the reader refuses them, so their place must be something else."""
     trace = bad(xstrace, "counts").trace

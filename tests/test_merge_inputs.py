@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import random
+import re
 import resource
 import signal
 import subprocess
@@ -101,6 +102,86 @@ def test_a_number_that_readers_refuse(tmp_path):
     assert len(told(result, words)) == 1 and names(tmp_path / "all.json") == ["a"]
     check = subprocess.run([sys.executable, ROOT / "scripts/xstrace-check", "4301.json"], cwd=tmp_path, capture_output=True, text=True)
     assert words in check.stdout and check.returncode == 1
+
+
+EVENT = '{"ph":"X","pid":1,"tid":1,"ts":15,"dur":1,"name":"odd"%s}'
+NO_EVENTS = {
+    "number": "1",
+    "null": "null",
+    "text": '"},{ \\" ]"',
+    "list": "[]",
+    "list of events": '[{"ph":"X"}]',
+    "deep": EVENT % (',"args":{"a":' + "[" * 300 + "]" * 300 + "}"),
+    "deep objects": EVENT % (',"args":' + '{"a":' * 300 + "1" + "}" * 300),
+    "very deep": EVENT % (',"args":{"a":' + "[" * 100_000 + "]" * 100_000 + "}"),
+    "digits": EVENT % (',"args":{"a":' + "9" * 5000 + "}"),
+    "members": EVENT % "".join(f',"m{n}":1' for n in range(30)),
+    "long": EVENT % (',"args":{"a":"' + "]}," * (6 << 20) + '"}'),
+    # these are no JSON, but their brackets tell where they end
+    "bad word": EVENT % ',"args":foo',
+    "no colon": '{"ph" "X"}',
+    "garbage": "@@@",
+}
+
+
+@pytest.mark.parametrize("between", [",", ", ", ",\n", " \n , \n\t"], ids=["one line", "json.dump", "lines", "loose lines"])
+@pytest.mark.parametrize("what", NO_EVENTS)
+def test_what_is_no_event_is_left_out_alone(tmp_path, what, between):
+    """All around it is merged, also where no line ends."""
+    events = [SLICE % (n * 10, f"n{n:03}") for n in range(100)]
+    for place in (0, 50, 100):
+        elements = [*events[:place], NO_EVENTS[what], NO_EVENTS[what], *events[place:]]
+        (tmp_path / "x.json").write_text('{"traceEvents":[' + between.join(elements) + '],"otherData":{"status":0}}')
+        result = merge("-o", f"{place}.json", "x.json", cwd=tmp_path, status=1)
+        assert names(tmp_path / f"{place}.json") == [f"n{n:03}" for n in range(100)]
+        (line,) = told(result, "x.json")
+        assert line.endswith("; left out, and more like it"), line
+
+
+@pytest.mark.parametrize("what", ["list of events", "deep", "deep objects", "digits", "members"])
+def test_what_has_many_lines_is_left_out_alone(tmp_path, what):
+    """As json.dump(indent=1) writes it: its lines begin as events do."""
+    events = [SLICE % (n * 10, "a") for n in range(9)]
+    odd = re.sub(r"(?<!\d)([\[{,:]|(?=[\]}]))(?!\d)", "\\1\n", NO_EVENTS[what])
+    (tmp_path / "x.json").write_text('{"traceEvents":[\n' + ",\n".join([*events, odd, *events]) + "]}\n")
+    result = merge("-o", "all.json", "x.json", cwd=tmp_path, status=1)
+    assert names(tmp_path / "all.json") == ["a"] * 18 and len(told(result, "x.json")) == 1
+
+
+@pytest.mark.parametrize("odd", [EVENT[:-1] % "", EVENT % ',"open":"', '"'], ids=["no end", "open text", "quote"])
+def test_what_cannot_be_read_behind_it_is_told(tmp_path, odd):
+    """Where an element ends that has no end, nobody knows: of what is in lines the next one is read, else that the rest is not is said."""
+    events = [SLICE % (n * 10, "a") for n in range(20)]
+    elements = [*events[:10], odd, *events[10:]]
+    (tmp_path / "x.json").write_text('{"traceEvents":[' + ",".join(elements) + "]}\n")
+    result = merge("-o", "all.json", "x.json", cwd=tmp_path, status=1)
+    assert names(tmp_path / "all.json") == ["a"] * 10
+    left, lost = told(result, "x.json")
+    assert left.endswith("; left out") and lost.endswith("x.json: what follows that in line 1 cannot be read; all before it is merged")
+    done = subprocess.run([BUILD / "tables/xstrace-tables", "-o", "tables", "x.json"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.stderr.endswith("x.json: what follows that in line 1 cannot be read; the tables hold all before it\n")
+    (tmp_path / "x.json").write_text('{"traceEvents":[\n' + ",\n".join(elements) + "\n]}\n")
+    result = merge("-o", "lines.json", "x.json", cwd=tmp_path, status=1)
+    assert names(tmp_path / "lines.json") == ["a"] * 20 and len(told(result, "x.json")) == 1
+
+
+@pytest.mark.parametrize("torn", ['5],"b":1}}', '"x":[1,2]}}', '{"a":1],"b":2}', "[1,2"])
+def test_a_torn_line_takes_no_other_with_it(tmp_path, torn):
+    """Its brackets say nothing of where the events end."""
+    make(tmp_path / "x.json", "a", "b", more=torn + ",\n" + SLICE % (50, "c"))
+    merge("-o", "all.json", "x.json", cwd=tmp_path, status=1)
+    assert names(tmp_path / "all.json") == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"a":[\n' * 300_000, "[\n" * 10**6, ",5]\n" * 10**6, "null," * 10**6, ',{"a":' * 300_000, (',{"a":' + "[" * 300 + "\n") * 9000],
+    ids=range(6),
+)
+def test_many_that_are_no_events_take_no_longer(tmp_path, text):
+    (tmp_path / "x.json").write_text('{"traceEvents":[\n' + text + "{}\n")
+    done = subprocess.run([MERGE, "-o", "all.json", "x.json"], cwd=tmp_path, capture_output=True, text=True, timeout=20)
+    assert done.returncode and len(done.stderr.splitlines()) <= 4
 
 
 def test_no_room_for_a_pipe(tmp_path):

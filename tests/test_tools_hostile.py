@@ -216,16 +216,57 @@ def test_what_is_left_out_of_a_trace_is_told(tool, spoil, tmp_path):
     assert b"nothing lost" not in told
 
 
-@pytest.mark.parametrize("tool", ["report", "each rank"])
+DIRECTORIES = ["check", "summary", "energy", "query", "query of many", "report", "path", "diff", "summary.py", *MERGES, "report of ranks"]
+
+
+@pytest.mark.long(keep=8)
+@pytest.mark.parametrize("tool", DIRECTORIES)
 def test_a_directory_that_leads_to_itself(tool, tmp_path):
-    """Each trace counts once, however many names lead to it."""
+    """Each directory is entered once and each trace counts once, however many names lead to it: by two links 2^40 names do."""
     (tmp_path / "in").mkdir()
     (tmp_path / "in/trace.json").write_text(TRACE)
-    (tmp_path / "in/self").symlink_to(".")
-    (tmp_path / "in/link.json").symlink_to("trace.json")
+    alone = run(tool, tmp_path, str(tmp_path / "in"))
+    for left in tmp_path.glob("out*"):
+        shutil.rmtree(left) if left.is_dir() else left.unlink()
+    for name in ("a", "b", "c.json"):
+        (tmp_path / "in" / name).symlink_to(".")
+    if not tool.startswith(("merge", "report of")):  # which tell that there is a second name
+        (tmp_path / "in/z.json").symlink_to("trace.json")
     done = run(tool, tmp_path, str(tmp_path / "in"))
     check_words(tool, done)
-    assert not done.returncode and b"1 trace(s)" in done.stdout if tool == "report" else len(json.loads((tmp_path / "out.json").read_bytes())) == 1
+    assert (done.returncode, done.stdout) == (alone.returncode, alone.stdout), done.stderr
+    if tool == "report":
+        assert b"1 trace(s)" in done.stdout
+    if tool == "each rank":
+        assert len(json.loads((tmp_path / "out.json").read_bytes())["traces"]) == 1
+
+
+@pytest.mark.long(keep=3)
+@pytest.mark.parametrize("tool", [tool for tool in DIRECTORIES if tool not in (*MERGES, "report of ranks")])
+def test_a_pattern_that_leads_to_itself(tool, tmp_path):
+    (tmp_path / "in/real").mkdir(parents=True)
+    (tmp_path / "in/real/trace.json").write_text(TRACE)
+    alone = run(tool, tmp_path, str(tmp_path / "in"))
+    for left in tmp_path.glob("out*"):
+        shutil.rmtree(left) if left.is_dir() else left.unlink()
+    for name in ("a", "b"):
+        (tmp_path / "in" / name).symlink_to(".")
+    done = run(tool, tmp_path, str(tmp_path / "in/**/real/**/*.json"))
+    check_words(tool, done)
+    assert done.returncode == alone.returncode, (done.stdout, done.stderr)
+
+
+def test_links_to_other_directories_are_followed(tmp_path):
+    """As xstrace-merge does; names that are hidden, and tables that are kept, are passed over."""
+    for name in ("traces/.hidden", "traces/x.json.tables", "elsewhere/below"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "t.json").write_text(TRACE)
+    (tmp_path / "traces/link").symlink_to("../elsewhere")
+    (tmp_path / "traces/again").symlink_to("../elsewhere/below")
+    (tmp_path / "elsewhere/up").symlink_to("../traces")
+    for words in (["traces"], ["traces/**/*.json"]):
+        done = subprocess.run(python("xstrace-check", *words), cwd=tmp_path, capture_output=True, text=True, timeout=60)
+        assert (done.returncode, done.stdout) == (0, "traces/again/t.json: 6 events, ok\n"), done.stderr
 
 
 @pytest.mark.long(keep=4)
@@ -842,6 +883,14 @@ def test_what_is_written_and_read_goes_one_way():
         for line in path.read_text().splitlines():
             writes = re.search(r"""(?<![.\w])open\([^)]*["'][wax]""", line)
             assert not writes or path.name in own, f"{path.name}: {line.strip()}: use running.written()"
+
+
+def test_directories_and_patterns_are_looked_at_in_one_way():
+    """places.py ends where links lead round; a walk of any other kind may not."""
+    for path in (*sorted((ROOT / "python").rglob("*.py")), *filter(os.path.isfile, sorted(SCRIPTS.iterdir()))):
+        found = re.findall(r".*(?:os\.f?walk|rglob|scandir|iterdir|recursive=).*", path.read_text(errors="replace"))
+        assert not found, f"{path.name}: {found}: use places.py"
+        assert "glob.glob(" not in path.read_text(errors="replace") or path.name in ("places.py", "roofline.py", "sass.py"), path.name
 
 
 def test_no_library_is_loaded_while_signals_are_exceptions():

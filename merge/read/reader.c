@@ -116,7 +116,6 @@ static void note(struct xm_reader *r, const char *why)
 /* Moves to the next line that can begin an event, or end them. False: there is none. */
 static bool resync(struct xm_reader *r)
 {
-	r->at++;
 	for (;;) {
 		char *newline = memchr(r->data + r->at, '\n', r->length - r->at), *p;
 
@@ -138,6 +137,102 @@ static bool resync(struct xm_reader *r)
 		if (*p == '{' || *p == ']' || *p == ',')
 			return true;
 	}
+}
+
+/* Does a line that looks as if it began an event follow? */
+static bool is_next_line_one(const struct xm_reader *r, const char *p)
+{
+	p = memchr(p, '\n', (size_t)(r->data + r->length - p));
+	while (p && space(*p))
+		p++;
+	return p && (*p == '{' || *p == ',');
+}
+
+/* May an element end before p? A piece of a torn event may have any brackets. */
+static bool is_behind_one(const struct xm_reader *r, const char *p)
+{
+	return *p == ',' || *p == '{' || (*p == ']' && !is_next_line_one(r, p)) ||
+	       p >= r->data + r->length;
+}
+
+/* Passes an element that is valid JSON. False: it is not, or is too long. */
+static bool pass_value(struct xm_reader *r)
+{
+	const char *stop = NULL;
+	enum xf_scan result;
+
+	if (r->offset + r->at < r->tried) /* it would be looked at again and again */
+		return false;
+	do {
+		result = xf_pass_value(r->data + r->at, r->data + r->length, &stop);
+		while ((result == XF_OK || result == XF_DIRTY) && space(*stop))
+			stop++;
+		if (result == XF_MORE || stop >= r->data + r->length)
+			stop = r->data + r->length;
+	} while (stop == r->data + r->length && r->length - r->at <= r->longest && more(r));
+	if ((result == XF_OK || result == XF_DIRTY) && is_behind_one(r, stop)) {
+		r->at = (size_t)(stop - r->data);
+		return true;
+	}
+	r->tried = r->offset + (size_t)(stop - r->data);
+	return false;
+}
+
+/* Passes an element as far as its brackets tell its end. False: its line has ended before. */
+static bool pass_in_line(struct xm_reader *r)
+{
+	const char first = r->data[r->at];
+	bool in_string = first == '"', escaped = false;
+	uint64_t depth = first == '{' || first == '[';
+
+	for (r->at++;; r->at++) {
+		char c;
+
+		while (r->at >= r->length) /* there may be no more, and that is not known yet */
+			if (!more(r))
+				return false;
+		c = r->data[r->at];
+		if (c == '\n')
+			return false;
+		if (in_string) {
+			in_string = c != '"' || escaped;
+			escaped = c == '\\' && !escaped;
+		} else if (c == '"') {
+			in_string = true;
+		} else if (c == '{' || c == '[') {
+			depth++;
+		} else if (c == '}' || c == ']') {
+			if (!depth)
+				return true; /* the end of all of them */
+			if (--depth)
+				continue;
+			r->at++;
+			return true;
+		} else if (c == ',' && !depth) {
+			return true;
+		}
+	}
+}
+
+/*
+ * Leaves out the element at the text's place, alone where its end can be told, else with the rest
+ * of its line. False: there is nothing behind it that can be read.
+ */
+static bool leave_out(struct xm_reader *r, const char *why)
+{
+	uint64_t place;
+
+	note(r, why);
+	place = r->offset + r->at;
+	if (pass_value(r))
+		return true;
+	if (pass_in_line(r) && (!peek(r) || is_behind_one(r, r->data + r->at)))
+		return true;
+	if (resync(r))
+		return true;
+	r->lost_line = line_at(r->file, place);
+	r->where = XM_AT_END;
+	return false;
 }
 
 /* An event that does not end in sight: was it cut, or the file? */
@@ -305,7 +400,7 @@ int xm_reader_open(struct xm_reader *r, const struct xm_file *file, size_t windo
 	return r->error;
 }
 
-/* The event at the text's place, which is '{'. 1: it is there, 0: left out, -1: no more. */
+/* The event at the text's place, which is '{'. 1: it is there, 0: left out, -1: it was cut. */
 static int one(struct xm_reader *r, struct xf_event *event)
 {
 	for (;;) {
@@ -334,10 +429,10 @@ static int one(struct xm_reader *r, struct xf_event *event)
 			continue;
 		if (result == XF_MORE && r->eof && !another_event(r))
 			return -1;
-		note(r, result != XF_MORE		 ? why
-			: r->length - r->at > r->longest ? "an event that is too long"
-							 : "an event without an end");
-		return resync(r) ? 0 : -1;
+		(void)leave_out(r, result != XF_MORE		    ? why
+				   : r->length - r->at > r->longest ? "an event that is too long"
+								    : "an event without an end");
+		return 0;
 	}
 }
 
@@ -384,11 +479,7 @@ bool xm_reader_next(struct xm_reader *r, struct xf_event *event)
 			r->cut = true;
 			r->where = XM_AT_END;
 		} else {
-			note(r, "an event was expected");
-			if (!resync(r)) {
-				r->cut = true;
-				r->where = XM_AT_END;
-			}
+			(void)leave_out(r, "an event was expected");
 		}
 	}
 	if (r->source.cut)

@@ -2,8 +2,9 @@
  * One pass over the events of a trace: xstrace's own layout and any other of the same JSON, plain
  * or compressed, whole or cut.
  *
- * What is in the file never stops the reader: a cut file gives the events that are complete, what
- * is no JSON is left out, and reading goes on at the next line that begins with an event.
+ * What is in the file never stops the reader: a cut file gives the events that are complete. What
+ * is no event is left out alone where it is JSON or its brackets tell its end, and else reading
+ * goes on at the next line that begins with an event.
  */
 #ifndef XM_READER_H
 #define XM_READER_H
@@ -25,6 +26,7 @@ struct xm_reader {
 	size_t longest;
 	const struct xm_file *file;
 	uint64_t offset; /* of data[0] in the text */
+	uint64_t tried;	 /* none that begins before it, and could not be taken, is whole */
 	enum { XM_IN_HEADER, XM_IN_EVENTS, XM_AT_END } where;
 	bool eof, is_array, had_events;
 	struct xf_own own; /* the last slice of xstrace's own layout */
@@ -35,7 +37,8 @@ struct xm_reader {
 	uint64_t left_out;   /* things that were no JSON */
 	uint64_t first_line; /* where the first of them begins */
 	const char *first_why;
-	int error; /* -errno: the file cannot be read (further) */
+	uint64_t lost_line; /* behind what begins there nothing could be read; 0: all was */
+	int error;	    /* -errno: the file cannot be read (further) */
 	/* called with each member of the top level but traceEvents */
 	void (*member)(void *user, struct xf_text key, struct xf_text value);
 	void *user;

@@ -164,6 +164,10 @@ static void say_damage(const struct xm_input *input)
 		xm_say("xstrace-merge: %s: line %llu: %s; left out%s", input->path,
 		       (unsigned long long)r->first_line, r->first_why,
 		       r->left_out > 1 ? ", and more like it" : "");
+	if (r->lost_line)
+		xm_say("xstrace-merge: %s: what follows that in line %llu cannot be read; all "
+		       "before it is merged",
+		       input->path, (unsigned long long)r->lost_line);
 	if (xm_is_empty(input))
 		xm_say("xstrace-merge: %s: no event in it can be used%s", input->path,
 		       r->cut ? "; it was cut" : "");

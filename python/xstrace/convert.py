@@ -20,14 +20,16 @@ import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
+from . import places
 from .cli import printable
+from .places import TABLES
 from .running import program
 from .source import ZSTD_WINDOW, TraceError
 from .temporary import Directory
 
 FORMAT = 1  # of the tables: other ones are made when it changes
 ENDINGS = (".json", ".json.zst", ".json.gz", ".pftrace", ".pftrace.zst", ".pftrace.gz")
-SUFFIX = ".tables"
+NAMES = tuple("*" + ending for ending in ENDINGS)
 FAILED = 125
 LEAST_MEMORY = 32 << 20
 MOST_SAID = 64 << 10  # characters of what was said of a trace
@@ -66,7 +68,7 @@ def find_traces(paths):
     found = {}
     for path in map(os.fspath, paths):
         if os.path.isdir(path):
-            below = _below(path)
+            below = places.below(path, NAMES)
             if not below:
                 raise NoTables(f"{printable(path)}: no traces ({', '.join(ENDINGS[:4])}) in this directory")
             for one in below:
@@ -74,7 +76,7 @@ def find_traces(paths):
         elif os.path.exists(path) or not glob.has_magic(path):
             found[path] = True
         else:
-            matches = sorted(one for one in glob.glob(path, recursive=True) if not os.path.isdir(one))
+            matches = [one for one in places.matching(path) if not os.path.isdir(one)]
             if not matches:
                 raise NoTables(f"{printable(path)}: no file has such a name")
             for one in matches:
@@ -95,14 +97,6 @@ def _waits(path):
     except OSError:
         return False
     return stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)
-
-
-def _below(directory):
-    found = []
-    for place, directories, files in os.walk(directory):
-        directories[:] = sorted(name for name in directories if not name.endswith(SUFFIX))
-        found += [os.path.join(place, name) for name in sorted(files) if name.endswith(ENDINGS)]
-    return found
 
 
 class Conversion:
@@ -183,10 +177,10 @@ def _places(path):
     """Where tables can lie. DuckDB knows names in UTF-8 alone."""
     real = os.path.realpath(path)
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    places = [real + SUFFIX]
+    kept = [real + TABLES]
     if os.path.isabs(cache):
-        places.append(os.path.join(cache, "xstrace", hashlib.sha256(os.fsencode(real)).hexdigest()[:32] + SUFFIX))
-    return [place for place in places if _is_utf8(place)]
+        kept.append(os.path.join(cache, "xstrace", hashlib.sha256(os.fsencode(real)).hexdigest()[:32] + TABLES))
+    return [place for place in kept if _is_utf8(place)]
 
 
 def _is_utf8(path):

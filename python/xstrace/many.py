@@ -9,11 +9,10 @@ import sys
 
 from . import convert
 from .cli import add_memory_limit, add_zstd_window
-from .convert import find_traces
+from .convert import NAMES, find_traces
 from .source import TraceError
 from .workers import workers
 
-NAMES = tuple("*" + ending for ending in convert.ENDINGS)
 WORTH_A_BAR = 8  # traces
 NO_MEMORY = "needs more memory than --memory-limit allows"
 TRACES_HELP = "a trace (.json, .pftrace, also .zst and .gz), a directory of them, or a pattern in quotes"

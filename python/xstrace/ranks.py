@@ -7,12 +7,12 @@ process, here or on another machine (workers.py).
 from __future__ import annotations
 
 import contextlib
-import glob
 import gzip
 import itertools
 import json
 import os
 
+from . import places
 from .check import check_trace
 from .cli import microseconds
 from .halves import Halves
@@ -24,20 +24,14 @@ ROWS = 65536  # of a group in a Parquet file
 INT64 = range(-(1 << 63), 1 << 63)
 
 
-def find(places, names=NAMES):
-    """The traces among `places`, each once: files, the files in directories and below that have such names, and those of patterns.
+def find(given, names=NAMES):
+    """The traces among `given`, each once: files, the files in directories and below that have such names, and those of patterns.
 
     Returns {path: what tells whether two machines see the same file}.
     """
     found, met = {}, set()
-    for place in places:
-        paths = [place]
-        if os.path.isdir(place):
-            below = os.path.join(glob.escape(place), "**")
-            paths = [p for name in names for p in glob.glob(os.path.join(below, name), recursive=True)]
-        elif not os.path.exists(place):
-            paths = glob.glob(place, recursive=True)
-        for path in paths:
+    for place in given:
+        for path in places.meant(place, names):
             real = os.path.realpath(path)
             if os.path.isfile(path) and real not in met:
                 met.add(real)
@@ -47,17 +41,11 @@ def find(places, names=NAMES):
     return found
 
 
-def no_files(places, names=NAMES):
+def no_files(given, names=NAMES):
     """What find() passes over though it is there: (path, why) of each pipe, socket and device that is named, or lies with such a name in
     a directory. Nobody may ever write into those, so they are not looked into."""
-    for place in places:
-        paths = [place]
-        if os.path.isdir(place):
-            below = os.path.join(glob.escape(place), "**")
-            paths = sorted({p for name in names for p in glob.glob(os.path.join(below, name), recursive=True)})
-        elif not os.path.exists(place):
-            paths = glob.glob(place, recursive=True)
-        for path in paths:
+    for place in given:
+        for path in places.meant(place, names):
             if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
                 yield path, "no file" if path != place else "a pipe or a device, which cannot be read more than once"
 

@@ -109,8 +109,9 @@ static enum xf_scan key(const char **p, const char *end, struct xf_text *ret_key
 
 /* The objects and lists that are open. */
 struct nest {
-	uint8_t is_object[XF_DEPTH / 8];
-	unsigned depth;
+	uint8_t *is_object;
+	unsigned depth, deepest;
+	bool any_number; /* also one that is_too_long() */
 };
 
 static inline bool in_object(const struct nest *nest)
@@ -130,9 +131,13 @@ static inline enum xf_scan begin_value(struct nest *nest, const char **p, const 
 	struct xf_text unused;
 
 	*ret_ended = true;
-	if (!object && **p != '[')
-		return scalar(*p, end, p, ret_why);
-	if (nest->depth == XF_DEPTH) {
+	if (!object && **p != '[') {
+		const char *start = *p;
+		enum xf_scan result = scalar(start, end, p, ret_why);
+
+		return result == XF_BAD && nest->any_number && *p > start ? XF_DIRTY : result;
+	}
+	if (nest->depth == nest->deepest) {
 		*ret_why = "nested too deeply";
 		return XF_BAD;
 	}
@@ -147,20 +152,20 @@ static inline enum xf_scan begin_value(struct nest *nest, const char **p, const 
 	return object ? key(p, end, &unused, ret_why) : XF_OK;
 }
 
-enum xf_scan xf_scan_value(const char *p, const char *end, const char **ret_end,
-			   const char **ret_why)
+/* *ret_end: of what is bad, where that is seen. */
+static inline enum xf_scan pass_value(struct nest *nest, const char *p, const char *end,
+				      const char **ret_end, const char **ret_why)
 {
 	enum xf_scan result = XF_OK, one;
-	struct nest nest;
 	struct xf_text unused;
 	bool ended = false; /* a value has just ended */
 
-	nest.depth = 0;
 	for (;;) {
+		*ret_end = p;
 		if (!ended) {
-			one = begin_value(&nest, &p, end, &ended, ret_why);
+			one = begin_value(nest, &p, end, &ended, ret_why);
 		} else {
-			bool object = in_object(&nest);
+			bool object = in_object(nest);
 
 			p = xf_skip_space(p);
 			one = XF_OK;
@@ -171,7 +176,7 @@ enum xf_scan xf_scan_value(const char *p, const char *end, const char **ret_end,
 					one = key(&p, end, &unused, ret_why);
 			} else if (*p == (object ? '}' : ']')) {
 				p++;
-				nest.depth--;
+				nest->depth--;
 			} else {
 				*ret_why = object ? "',' or '}' was expected"
 						  : "',' or ']' was expected";
@@ -182,11 +187,33 @@ enum xf_scan xf_scan_value(const char *p, const char *end, const char **ret_end,
 			return one;
 		if (one == XF_DIRTY)
 			result = one;
-		if (ended && !nest.depth) {
+		if (ended && !nest->depth) {
 			*ret_end = p;
 			return result;
 		}
 	}
+}
+
+enum xf_scan xf_scan_value(const char *p, const char *end, const char **ret_end,
+			   const char **ret_why)
+{
+	uint8_t is_object[XF_DEPTH / 8 + 1];
+	struct nest nest = { .is_object = is_object, .deepest = XF_DEPTH };
+	const char *stop;
+	enum xf_scan result = pass_value(&nest, p, end, &stop, ret_why);
+
+	if (result == XF_OK || result == XF_DIRTY)
+		*ret_end = stop;
+	return result;
+}
+
+enum xf_scan xf_pass_value(const char *p, const char *end, const char **ret_end)
+{
+	uint8_t is_object[XF_DEEPEST / 8 + 1];
+	struct nest nest = { .is_object = is_object, .deepest = XF_DEEPEST, .any_number = true };
+	const char *why;
+
+	return pass_value(&nest, p, end, ret_end, &why);
 }
 
 static struct xf_text *slot(struct xf_event *event, struct xf_text name)

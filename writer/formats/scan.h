@@ -17,6 +17,8 @@
 #define XF_OTHERS 24
 #define XF_DEPTH  256
 #define XF_DIGITS 4300 /* of an integer */
+/* what is passed over alone may be nested so deeply */
+#define XF_DEEPEST 65536
 
 struct xf_text {
 	const char *p; /* NULL: absent */
@@ -52,6 +54,12 @@ enum xf_scan xf_scan_event(const char *p, const char *end, struct xf_event *even
 /* Any value. */
 enum xf_scan xf_scan_value(const char *p, const char *end, const char **ret_end,
 			   const char **ret_why);
+
+/*
+ * The same for what is not taken: it may have any digits and more depth than others read. XF_BAD:
+ * *ret_end is where it is bad.
+ */
+enum xf_scan xf_pass_value(const char *p, const char *end, const char **ret_end);
 
 /*
  * Copies readable text and makes JSON of it: raw control characters are escaped, bytes that are not

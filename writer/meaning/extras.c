@@ -43,6 +43,13 @@ void xs_extra_drop(struct xs_process *process, struct xs_open *task)
 
 	if (!extra)
 		return;
+	/* those that are open need it more than those to come, which need not be as many */
+	if (process->extras->bytes > ARGS_BYTES / 2) {
+		process->extras->bytes -= extra->room;
+		free(extra->args);
+		extra->args = NULL;
+		extra->room = 0;
+	}
 	/* its memory is used again */
 	*extra = (struct xs_extra){ .next = process->extras->spare,
 				    .args = extra->args,
@@ -124,7 +131,8 @@ void xs_extra_add_args(struct xs_process *process, struct xs_open *task,
 void xs_extra_move_args(struct xs_process *process, struct xs_open *task, struct xs_open *from)
 {
 	struct xs_extra *args = from->extra;
-	struct xs_extra *extra = args && args->length ? xs_extra_of(process, task) : NULL;
+	bool has_some = args && (args->length || args->cut);
+	struct xs_extra *extra = has_some ? xs_extra_of(process, task) : NULL;
 
 	if (!extra)
 		return;

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import glob
 import importlib.util
 import json
 import os
 import sys
 
 from ..cli import Parser, add_memory_limit, printable, put, said
-from .. import convert, ranks
+from .. import convert, places, ranks
 from ..many import NAMES, shown
 from ..running import command, spare, written
 from ..trace import TraceError
@@ -67,13 +66,13 @@ def _report(options):
     for name in filter(None, (options.output, options.json)):
         if name != "-" and not os.path.isdir(os.path.dirname(os.path.abspath(name))):
             raise Unavailable(f"{printable(name)}: no such directory")
-    places = [path for place in options.traces for path in _expanded(place)]
-    if options.scheduler is None and (missing := [place for place in places if not os.path.exists(place)]):
+    given = [path for place in options.traces for path in _expanded(place)]
+    if options.scheduler is None and (missing := [place for place in given if not os.path.exists(place)]):
         raise Unavailable(f"{said(missing[0])}: no such file or directory")
     with workers(options.scheduler) as pool:
-        others = dict(ranks.no_files(places, NAMES)) if options.scheduler is None else {}
-        pipes = [place for place in places if others.pop(place, None)]  # each is read once: so they may be named
-        paths = pool.find(places, NAMES) + pipes
+        others = dict(ranks.no_files(given, NAMES)) if options.scheduler is None else {}
+        pipes = [place for place in given if others.pop(place, None)]  # each is read once: so they may be named
+        paths = pool.find(given, NAMES) + pipes
         if not paths:
             raise Unavailable(f"no traces in {said(', '.join(options.traces))}" + "".join(f"; {said(path)}: {others[path]}" for path in list(others)[:1]))
         spare(paths, (options.output, options.json))
@@ -102,7 +101,7 @@ def _report(options):
 
 def _expanded(place):
     """A glob that the shell has left alone, as the files that it names."""
-    return sorted(glob.glob(place, recursive=True)) or [place] if not os.path.exists(place) else [place]
+    return [place] if os.path.exists(place) else places.matching(place) or [place]
 
 
 def _reduced(pool, paths, options):

@@ -13,6 +13,8 @@ from .. import convert, overhead, tables
 from . import findings, moments, prelude
 from .prelude import COUNTER_NAME, rows_of
 
+PROCESS_BYTES = 32 << 10  # of the memory limit: so many processes are told of
+NAME_BYTES = 16 << 10  # likewise names, of one kind and all processes
 NAMES_MAX = 2000  # of one kind and process; the time of further ones is told as one row
 THREADS_MAX = 64
 GAPS_MAX = 20
@@ -34,25 +36,30 @@ def examine(path, options):
     convert.prefer(options["converter"])
     with tables.open([path], memory_limit=options["memory_limit"], threads=options["threads"]) as opened, tables.explained():
         settle(opened.connection, options["subtract"])
-        return {**_told(opened.connection, path, options), "faults": opened.faults(), "is_lossy": opened.is_lossy()}
+        told, left_out = _told(opened.connection, path, options)
+        faults, is_lossy = opened.faults(), opened.is_lossy()
+    if left_out:
+        faults = [*faults, f"{left_out} of {left_out + len(told['processes'])} processes need more memory than --memory-limit allows; left out"]
+    return {**told, "faults": faults, "is_lossy": is_lossy or left_out > 0}
 
 
 def _told(connection, path, options):
     prelude.make(connection)
     trace = dict(zip(TRACE, connection.execute(f"SELECT {', '.join(TRACE.values())} FROM traces").fetchone(), strict=True))
     trace["overhead"] = _cost(connection)
-    processes = _processes(connection)
+    processes, left_out = _processes(connection, max(options["memory_limit"] // PROCESS_BYTES, 1))
+    names_max = max(options["memory_limit"] // NAME_BYTES // max(len(processes), 1), 1)
     for process in processes.values():
         process["trace"] = path
         process["devices"] = {}
     for section in SECTIONS:
-        section(connection, processes)
+        section(connection, processes, names_max)
     moments.steps(connection, processes, options["step"])
     moments.timeline(connection, processes)
     findings.find(connection, processes)
     for process in processes.values():
         process["devices"] = list(process["devices"].values())
-    return {"trace": trace, "processes": list(processes.values())}
+    return {"trace": trace, "processes": list(processes.values())}, left_out
 
 
 def settle(connection, subtract):
@@ -103,15 +110,24 @@ def _cost(connection):
     return None
 
 
-def _processes(connection):
-    sql = """SELECT p.process_id, p.pid, p.name, p.rank, p.host, s.begins, s.ends
-FROM processes p JOIN spans s USING (process_id)
-WHERE p.process_id IN (SELECT process_id FROM owners UNION SELECT process_id FROM slices JOIN processes USING (process_id)
-  WHERE NOT is_device AND kind IN ('call', 'task', 'request')) ORDER BY p.process_id"""
-    return {row["process_id"]: row for row in rows_of(connection, sql)}
+def _processes(connection, most):
+    """Those that the report tells of, at most so many: the ones that did most. Second: how many further ones there are."""
+    sql = f"""WITH told AS (SELECT process_id FROM owners UNION SELECT process_id FROM slices JOIN processes USING (process_id)
+  WHERE NOT is_device AND kind IN ('call', 'task', 'request')),
+work AS (SELECT coalesce(o.process_id, s.process_id) AS process_id, sum(s.self) AS ns FROM slices s LEFT JOIN owners o ON o.device_id = s.process_id GROUP BY ALL),
+chosen AS (
+  SELECT process_id, count(*) OVER () AS whole FROM told JOIN work USING (process_id)
+  QUALIFY row_number() OVER (ORDER BY ns DESC, process_id) <= {most})
+SELECT p.process_id, p.pid, p.name, p.rank, p.host, s.begins, s.ends, c.whole
+FROM processes p JOIN spans s USING (process_id) JOIN chosen c USING (process_id) ORDER BY p.process_id"""
+    processes, whole = {}, 0
+    for row in rows_of(connection, sql):
+        whole = row.pop("whole")
+        processes[row["process_id"]] = row
+    return processes, whole - len(processes)
 
 
-def _threads(connection, processes):
+def _threads(connection, processes, names_max):
     sql = """WITH states AS (
   SELECT track_id, sum(te - ts)::BIGINT AS calls, sum(CASE WHEN class IN ('wait', 'poll') THEN te - ts ELSE 0 END)::BIGINT AS wait,
     sum(CASE WHEN class = 'mpi' THEN te - ts ELSE 0 END)::BIGINT AS mpi, count(*) FILTER (class IN ('launch', 'copy')) AS launches
@@ -129,66 +145,69 @@ LEFT JOIN states s USING (track_id) LEFT JOIN leads l USING (track_id) ORDER BY 
             continue
         if row.pop("leads"):
             process["lead"] = row
-        if len(process["threads"]) < THREADS_MAX:
+        if len(process["threads"]) < min(THREADS_MAX, names_max):
             process["threads"].append(row)
         else:
             process["threads_more"] += 1
 
 
-def _lead_calls(connection, processes):
+def _lead_calls(connection, processes, names_max):
     """What the lead thread's time went into: outermost calls by name; the rest of its time is the program's own."""
     sql = """SELECT h.process_id, h.class, h.name, count(*) AS count, sum(t.dur)::BIGINT AS ns
 FROM host_calls h JOIN leads USING (process_id, track_id) JOIN timed t USING (slice_id) GROUP BY ALL ORDER BY ns DESC, h.name"""
-    _by_name(connection, processes, sql, "lead_calls", ("count", "ns"))
+    _by_name(connection, processes, sql, "lead_calls", names_max, ("count", "ns"))
 
 
-def _by_name(connection, processes, sql, section, sums):
-    """Rows with a name; those beyond NAMES_MAX are summed up."""
+def _by_name(connection, processes, sql, section, names_max, sums):
+    """Rows with a name; those beyond NAMES_MAX, and names_max, are summed up, those of a class together."""
+    most, others = min(NAMES_MAX, names_max), {}
     for process in processes.values():
         process[section] = []
     for row in rows_of(connection, sql):
-        process = processes.get(row.pop("process_id"))
-        if process is None:
+        process_id = row.pop("process_id")
+        if process_id not in processes:
             continue
-        rows = process[section]
-        if len(rows) < NAMES_MAX:
+        rows, kind = processes[process_id][section], (process_id, row.get("class"))
+        if len(rows) < most:
             rows.append(row)
-        elif len(rows) == NAMES_MAX:
-            rows.append({**row, "name": OTHERS})
+        elif kind not in others:
+            others[kind] = {**row, "name": OTHERS}
+            rows.append(others[kind])
         else:
+            rest = others[kind]
             for key in sums:
-                rows[-1][key] += row[key]
+                rest[key] += row[key]
             if "min" in row:
-                rows[-1]["min"], rows[-1]["max"] = min(rows[-1]["min"], row["min"]), max(rows[-1]["max"], row["max"])
+                rest["min"], rest["max"] = min(rest["min"], row["min"]), max(rest["max"], row["max"])
 
 
-def _calls(connection, processes):
+def _calls(connection, processes, names_max):
     sql = f"""WITH names AS (SELECT DISTINCT name FROM slices WHERE kind = 'call'), classes AS (SELECT name, {prelude.class_of("name")} AS class FROM names)
 SELECT process_id, class, name, count(*) AS count, sum(dur)::BIGINT AS ns, min(dur) AS min, max(dur) AS max
 FROM timed JOIN classes USING (name) WHERE kind = 'call' GROUP BY ALL ORDER BY ns DESC, name"""
-    _by_name(connection, processes, sql, "calls", ("count", "ns"))
+    _by_name(connection, processes, sql, "calls", names_max, ("count", "ns"))
 
 
-def _tasks(connection, processes):
+def _tasks(connection, processes, names_max):
     sql = """SELECT process_id, name, count(*) AS count, sum(dur)::BIGINT AS ns, sum(self)::BIGINT AS self, min(dur) AS min, max(dur) AS max
 FROM timed WHERE kind = 'task' GROUP BY ALL ORDER BY self DESC, name"""
-    _by_name(connection, processes, sql, "tasks", ("count", "ns", "self"))
+    _by_name(connection, processes, sql, "tasks", names_max, ("count", "ns", "self"))
 
 
-def _kernels(connection, processes):
+def _kernels(connection, processes, names_max):
     sql = f"""SELECT o.process_id, {BASE_NAME} AS name, count(*) AS count, sum(dur)::BIGINT AS ns, min(dur) AS min, max(dur) AS max
 FROM slices s JOIN owners o ON o.device_id = s.process_id WHERE kind = 'kernel' GROUP BY ALL ORDER BY ns DESC, name"""
-    _by_name(connection, processes, sql, "kernels", ("count", "ns"))
+    _by_name(connection, processes, sql, "kernels", names_max, ("count", "ns"))
 
 
-def _copies(connection, processes):
+def _copies(connection, processes, names_max):
     sql = f"""SELECT o.process_id, {BASE_NAME} AS name, count(*) AS count, sum(dur)::BIGINT AS ns, min(dur) AS min, max(dur) AS max,
   coalesce(sum(bytes), 0)::BIGINT AS bytes
 FROM slices s JOIN owners o ON o.device_id = s.process_id WHERE kind IN ('copy', 'device') GROUP BY ALL ORDER BY ns DESC, name"""
-    _by_name(connection, processes, sql, "copies", ("count", "ns", "bytes"))
+    _by_name(connection, processes, sql, "copies", names_max, ("count", "ns", "bytes"))
 
 
-def _devices(connection, processes):
+def _devices(connection, processes, _):
     """Of each device: how long kernels ran, other commands, both, nothing; and for how long how many commands ran at once."""
     sql = """SELECT l.device_id, l.process_id, p.name, least(kernels + others, 8) AS running, kernels > 0 AS kernels, others > 0 AS others,
   sum(te - ts)::BIGINT AS ns, min(ts) AS begins, max(te) AS ends
@@ -218,7 +237,7 @@ FROM levels l JOIN processes p ON p.process_id = l.device_id GROUP BY ALL ORDER 
             device["before"], device["after"] = device["begins"] - process["begins"], process["ends"] - device["ends"]
 
 
-def _gap_lengths(connection, processes):
+def _gap_lengths(connection, processes, _):
     bucket = (
         "CASE " + " ".join(f"WHEN te - ts < {ns} THEN {number}" for number, ns in enumerate(BUCKETS_NS)) + f" ELSE {len(BUCKETS_NS)} END"
     )
@@ -234,10 +253,10 @@ def _device_of(processes, row):
     return process and process["devices"].get(row["device_id"])
 
 
-def _gaps(connection, processes):
+def _gaps(connection, processes, names_max):
     """The longest gaps, with the innermost slice of the lead thread in their middle."""
     sql = f"""WITH longest AS (
-  SELECT * FROM idle QUALIFY row_number() OVER (PARTITION BY device_id ORDER BY te - ts DESC, ts) <= {GAPS_MAX}),
+  SELECT * FROM idle QUALIFY row_number() OVER (PARTITION BY device_id ORDER BY te - ts DESC, ts) <= {min(GAPS_MAX, names_max)}),
 inside AS (
   SELECT g.device_id, g.ts, s.name, s.depth FROM longest g JOIN leads l USING (process_id)
   JOIN slices s ON s.track_id = l.track_id AND s.ts <= (g.ts + g.te) // 2 AND s.ts + s.dur > (g.ts + g.te) // 2)
@@ -248,8 +267,9 @@ FROM longest g LEFT JOIN inside i USING (device_id, ts) GROUP BY ALL ORDER BY du
             device["gaps"].append({key: row[key] for key in ("ts", "dur", "feeding", "mpi", "own", "doing")})
 
 
-def _idle(connection, processes):
+def _idle(connection, processes, names_max):
     """Whose fault the idle time between a device's work is: it by the innermost slice that the lead thread was in."""
+    most = min(NAMES_MAX, names_max)
     sql = f"""WITH slices_of AS (
   SELECT o.device_id, s.slice_id, s.parent_id, s.ts, s.ts + s.dur AS te FROM leads l JOIN owners o USING (process_id) JOIN slices s USING (track_id)),
 begun AS (
@@ -266,24 +286,27 @@ SELECT o.process_id, n.device_id, n.name, CASE WHEN n.kind = 'call' THEN {prelud
 FROM named n JOIN owners o USING (device_id) WHERE n.ns > 0 ORDER BY n.ns DESC, n.name"""
     for row in rows_of(connection, sql):
         if device := _device_of(processes, row):
-            device["idle"].append({key: row[key] for key in ("name", "class", "ns")})
+            rows = device["idle"]
+            if len(rows) < most:
+                rows.append({key: row[key] for key in ("name", "class", "ns")})
+            elif len(rows) == most:
+                rows.append({"name": OTHERS, "class": "other", "ns": row["ns"]})
+            else:
+                rows[-1]["ns"] += row["ns"]
     for process in processes.values():
         for device in process["devices"].values():
             rest = device["between"] - sum(row["ns"] for row in device["idle"])
             if rest > 0:
                 device["idle"].append({"name": None, "class": "own", "ns": rest})
             device["idle"].sort(key=lambda row: -row["ns"])
-            if len(device["idle"]) > NAMES_MAX:
-                others = sum(row["ns"] for row in device["idle"][NAMES_MAX:])
-                device["idle"][NAMES_MAX:] = [{"name": OTHERS, "class": "other", "ns": others}]
 
 
-def _counters(connection, processes):
+def _counters(connection, processes, names_max):
     sql = f"""WITH ordered AS (
   SELECT coalesce(o.process_id, c.process_id) AS process_id, {COUNTER_NAME} AS name, c.ts, c.value FROM counters c LEFT JOIN owners o ON o.device_id = c.process_id)
 SELECT process_id, name, count(*) AS count, min(value) AS min, max(value) AS max, avg(value) AS mean, arg_min(value, ts) AS first, arg_max(value, ts) AS last
 FROM ordered GROUP BY process_id, name
-QUALIFY row_number() OVER (PARTITION BY process_id ORDER BY count DESC, name) <= {COUNTERS_MAX} ORDER BY name"""
+QUALIFY row_number() OVER (PARTITION BY process_id ORDER BY count DESC, name) <= {min(COUNTERS_MAX, names_max)} ORDER BY name"""
     for process in processes.values():
         process["counters"] = []
     for row in rows_of(connection, sql):

@@ -197,7 +197,7 @@ def find(connection, processes):
         quoted = "'" + name.replace("'", "''") + "'"
         asked.append((OUTLIERS, OUTLIERS.sql.replace("{depth}", str(depth)).replace("{name}", quoted)))
     for finding, sql in asked:
-        for row in prelude.rows_of(connection, sql):
+        for row in list(prelude.rows_of(connection, sql)):
             process = processes.get(row.pop("process_id"))
             if process is None:
                 continue

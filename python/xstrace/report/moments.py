@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from array import array
 
 from .prelude import DEVICE_WORK, rows_of
 
@@ -11,6 +12,7 @@ STEP_SHARE = 0.2  # of the run, which steps must cover
 OUTLIERS_MAX = 5
 CAUSES_MAX = 5
 BINS = 240
+DRAWN_MAX = 24  # processes of a report, whose tracks and steps are kept
 HOST_ROWS, DEVICE_ROWS = 6, 8  # of a process
 
 # a step's name without its number
@@ -36,6 +38,8 @@ edges AS (
   SELECT s.process_id, s.number, o.device_id, unnest([s.ts, s.ts + s.dur]) AS t, unnest([-1, 1]) AS sign FROM steps s JOIN owners o USING (process_id))
 SELECT e.process_id, e.number, sum(e.sign * coalesce(b.ns - greatest(b.te - e.t, 0), 0))::BIGINT AS ns
 FROM edges e ASOF LEFT JOIN busy b ON b.device_id = e.device_id AND b.ts <= e.t GROUP BY ALL"""
+_TIMES = f"""SELECT s.process_id, s.ts, s.dur, b.ns FROM steps s LEFT JOIN ({_BUSY}) b USING (process_id, number)
+ORDER BY s.process_id, s.number"""
 
 
 def steps(connection, processes, wanted):
@@ -46,28 +50,30 @@ def steps(connection, processes, wanted):
     connection.execute(_STEPS)
     for row in rows_of(connection, "SELECT process_id, track_id, step AS name FROM step_of"):
         if process := processes.get(row["process_id"]):
-            process["steps"] = {**row, "rows": []}
-    busy = {(row["process_id"], row["number"]): row["ns"] for row in rows_of(connection, _BUSY)}
-    for row in rows_of(connection, "SELECT process_id, number, ts, dur FROM steps ORDER BY process_id, number"):
+            process["steps"] = {**row, "rows": array("q")}
+    for row in rows_of(connection, _TIMES):
         if process := processes.get(row["process_id"]):
-            process["steps"]["rows"].append([row["ts"], row["dur"], busy.get((row["process_id"], row["number"]))])
-    for process_id, process in processes.items():
+            process["steps"]["rows"].extend((row["ts"], row["dur"], -1 if row["ns"] is None else row["ns"]))
+    for at, (process_id, process) in enumerate(processes.items()):
         if process["steps"]:
-            _judge(connection, process_id, process["steps"])
+            _judge(connection, process_id, process["steps"], at < DRAWN_MAX)
 
 
-def _judge(connection, process_id, found):
-    """Adds median and the outliers, the worst first, each with what took longer in it than in the mean step."""
-    lengths = [dur for _, dur, _ in found["rows"]]
+def _judge(connection, process_id, found, is_drawn):
+    """Adds median and the outliers, the worst first, each with what took longer in it than in the mean step. What is not drawn needs no more of them."""
+    rows = found["rows"]
+    lengths = rows[1::3]
+    found["rows"] = [[*pair, None if ns < 0 else ns] for *pair, ns in zip(rows[::3], lengths, rows[2::3])] if is_drawn else None
+    found["count"] = len(lengths)
     found["median"] = int(statistics.median(lengths))
     deviation = statistics.median(abs(dur - found["median"]) for dur in lengths)
     limit = max(1.5 * found["median"], found["median"] + 5 * deviation)
     outliers = sorted((n for n, dur in enumerate(lengths) if dur > limit), key=lambda n: -lengths[n])
     found["limit"], found["beyond"] = int(limit), len(outliers)
     found["cost"] = sum(lengths[n] - found["median"] for n in outliers)
-    outliers = outliers[:OUTLIERS_MAX]
+    outliers = outliers[:OUTLIERS_MAX] if is_drawn else []
     causes = _causes(connection, process_id, len(lengths), outliers) if outliers else {}
-    found["outliers"] = [{"number": n, "ts": found["rows"][n][0], "dur": lengths[n], "longer": causes.get(n, [])} for n in outliers]
+    found["outliers"] = [{"number": n, "ts": rows[3 * n], "dur": lengths[n], "longer": causes.get(n, [])} for n in outliers]
 
 
 def _causes(connection, process_id, count, outliers):
@@ -102,7 +108,7 @@ _COVER = f"""WITH ranked AS (
   SELECT p.process_id, s.track_id, d.is_device, sum(s.dur) AS ns
   FROM slices s JOIN processes d ON d.process_id = s.process_id LEFT JOIN owners o ON o.device_id = s.process_id
   JOIN spans p ON p.process_id = coalesce(o.process_id, s.process_id)
-  WHERE (s.depth = 0 AND NOT d.is_device) OR s.kind IN {DEVICE_WORK} GROUP BY ALL),
+  WHERE p.process_id IN (SELECT unnest($drawn)) AND ((s.depth = 0 AND NOT d.is_device) OR s.kind IN {DEVICE_WORK}) GROUP BY ALL),
 chosen AS (
   SELECT r.* FROM ranked r LEFT JOIN leads l USING (process_id, track_id)
   QUALIFY row_number() OVER (PARTITION BY r.process_id, r.is_device ORDER BY l.track_id IS NULL, ns DESC, track_id)
@@ -125,28 +131,27 @@ SELECT process_id, track_id, state, number, sum(ns) AS ns FROM pieces WHERE numb
 
 
 def timeline(connection, processes):
-    """Adds "timeline" to each process: rows {"name", "device", "states": {state: [share in 1/1000 of each of BINS parts]}}."""
-    names = {
-        track: (thread or f"thread {tid}", device and name)
-        for track, tid, thread, device, name in connection.execute(
-            "SELECT t.track_id, t.tid, t.name, p.is_device, p.name FROM threads t JOIN processes p USING (process_id)"
-        ).fetchall()
-    }
+    """Adds "timeline" to each process that is drawn: rows {"name", "device", "states": {state: [share in 1/1000 of each of BINS parts]}}."""
     for process in processes.values():
         process["timeline"] = []
-    rows = {}
-    for process_id, track, state, number, ns in connection.execute(_COVER).fetchall():
-        process = processes.get(process_id)
-        if process is None:
-            continue
+    rows, drawn = {}, list(processes)[:DRAWN_MAX]
+    for process_id, track, state, number, ns in connection.execute(_COVER, {"drawn": drawn}).fetchall():
+        process = processes[process_id]
         if track not in rows:
-            thread, device = names.get(track, ("", None))
+            thread, device = _names_of(connection, track)
             rows[track] = {"name": thread, "device": device or None, "states": {}}
             process["timeline"].append(rows[track])
         part = max((process["ends"] - process["begins"]) / BINS, 1)
         rows[track]["states"].setdefault(state, [0] * BINS)[number] = min(round(1000 * ns / part), 1000)
     for row in rows.values():
         _split(row["states"])
+
+
+def _names_of(connection, track):
+    """What the track is called, and the device that it is of, or None."""
+    sql = "SELECT t.tid, t.name, p.is_device, p.name FROM threads t JOIN processes p USING (process_id) WHERE t.track_id = ?"
+    tid, thread, is_device, name = connection.execute(sql, [track]).fetchone() or (None, "", False, None)
+    return thread if thread or tid is None else f"thread {tid}", name if is_device else None
 
 
 def _split(states):

@@ -154,10 +154,11 @@ def make(connection):
 
 
 def rows_of(connection, sql):
-    """The rows of a statement as dicts."""
+    """Yields the rows of a statement as dicts; until the last one the connection is for nothing else."""
     result = connection.execute(sql)
     names = [column[0] for column in result.description]
-    return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
+    while rows := result.fetchmany(1024):
+        yield from (dict(zip(names, row, strict=True)) for row in rows)
 
 
 def with_tables(sql):

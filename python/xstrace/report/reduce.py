@@ -9,9 +9,9 @@ from ..cli import printable
 from . import findings, words
 from .examine import BUCKETS_NS, GAPS_MAX, OTHERS
 from .findings import Finding, Limits
+from .moments import DRAWN_MAX
 
 NAMES_MAX = 5000
-DRAWN_MAX = 24  # processes whose tracks and steps are kept
 DEVICES_MAX = 500
 COUNTERS_MAX = 500
 TAKEN = ("calls", "tasks", "kernels", "copies")
@@ -143,7 +143,7 @@ class Reduction:
             "busy": sum(device["busy"] for device in devices),
             "devices": len(devices),
             "mpi_call": next((call["name"] for call in process["lead_calls"] if call["class"] == "mpi"), None),
-            "steps": steps and {key: steps[key] for key in ("name", "median", "beyond", "cost")} | {"count": len(steps["rows"])},
+            "steps": steps and {key: steps[key] for key in ("name", "median", "beyond", "cost", "count")},
         }
 
     def _device(self, device, label):
