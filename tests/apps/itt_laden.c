@@ -1,6 +1,7 @@
 /*
  * Regions, or overlapped tasks, that are open at once, each with so many texts of 1,899 bytes by
- * its id, and in them FEW with one text each; all end, the last one first, and one more comes:
+ * its id, and in them FEW with one text each; all end, those with few texts last, and five more
+ * come, with ten texts:
  *	itt_laden regions|overlapped COUNT TEXTS FEW
  */
 #include "itt_app.h"
@@ -42,10 +43,15 @@ int main(int argc, char **argv)
 	key = __itt_string_handle_create("text");
 	for (unsigned long i = 1; i <= all; i++)
 		one(regions, i, i <= count ? texts : 1);
-	for (unsigned long i = all; i; i--)
+	for (unsigned long i = count; i; i--)
+		end(regions, i);
+	for (unsigned long i = all; i > count; i--)
 		end(regions, i);
 	name = __itt_string_handle_create("after");
-	one(regions, all + 1, 1);
-	end(regions, all + 1);
+	for (unsigned long i = 1; i <= 5; i++) { /* the drain process may be behind for a while */
+		sleep_ms(400);
+		one(regions, all + i, 10);
+		end(regions, all + i);
+	}
 	return 0;
 }
