@@ -61,6 +61,26 @@ static void help_waiting(struct xs_process *process)
 }
 
 /*
+ * --recover commits nothing before all of a trace is written: if the disk is full by then, or this
+ * process is killed, another one begins where this one began, with what is in no ring (spans that
+ * are open, what was said of a slice that has just ended), too.
+ */
+static void write_out(struct xs_process *process)
+{
+	xs_sinks_flush(process);
+	if (process->out) {
+		(void)xs_output_flush(process->out);
+		if (process->out->error)
+			xs_tell_write_error(process, process->out->error);
+	}
+	for (uint32_t i = 0; i < process->track_count; i++)
+		if (process->tracks[i]->dirty) {
+			xs_backlog_committed(process->tracks[i]);
+			process->tracks[i]->dirty = false;
+		}
+}
+
+/*
  * The text of the records up to the tracks' positions goes to the file, then their room goes back
  * to the producers. In between: (1) each changed ring's new state is prepared beside the old one,
  * (2) `committed` is set to the file's new length, marked prepared: from here on the new state
@@ -72,12 +92,16 @@ void xs_process_commit(struct xs_process *process)
 	uint64_t offset = 0;
 	bool dirty = xs_cuda_is_dirty(process);
 
+	if (process->run->recovering) {
+		write_out(process);
+		return;
+	}
 	/* a dump: nobody will go on with it */
 	if (process->copy || (process->run->flight && process->out)) {
 		if (process->out) {
 			(void)xs_output_flush(process->out);
 			if (process->out->error)
-				xs_tell_write_error(process->run, process->out->error);
+				xs_tell_write_error(process, process->out->error);
 		}
 		return;
 	}
@@ -93,7 +117,7 @@ void xs_process_commit(struct xs_process *process)
 
 		(void)xs_output_flush(out);
 		if (out->error) {
-			xs_tell_write_error(process->run, out->error);
+			xs_tell_write_error(process, out->error);
 			/* at least one record; the exact number is not known when a piece is cut */
 			process->lost++;
 			process->unwritten = true;

@@ -500,6 +500,8 @@ int xs_drain(const char *dir, int channel)
 	tell_not_asked(&loop);
 	tell_no_openmp(&loop);
 	tell_no_python(&loop);
+	if (loop.run.again) /* it has been said that all is left where it is */
+		return -ECANCELED;
 	if (loop.run.recovering && !loop.run.wrote_something && !loop.spoilt &&
 	    !loop.run.incomplete)
 		xs_tell("[INFO] --recover %s: nothing was left to be written\n", loop.run.dir);
