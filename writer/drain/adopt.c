@@ -85,17 +85,54 @@ static struct xs_kept_ring *kept_ring(const struct xs_mapped *file, uint32_t slo
 }
 
 /*
+ * Whose the records from track->pos on are, up to the next XS_THREAD, as the flight recorder has
+ * noted it; NULL: not known.
+ */
+static const struct xs_thread_since *thread_at(const struct xs_track *track,
+					       const struct xs_ring_saved *saved)
+{
+	const struct xs_thread_since *since = NULL;
+
+	for (uint32_t i = 0; i < saved->depth && i < XS_RING_SAVED; i++)
+		if (saved->since[i].pos <= track->pos && saved->since[i].tid)
+			since = &saved->since[i];
+	return since;
+}
+
+/*
+ * Where the first XS_THREAD is, from which on it is known whose the records are; track->head: there
+ * is none. What comes before is counted as lost.
+ */
+static uint64_t first_thread(struct xs_track *track, uint64_t head)
+{
+	const struct xs_event *event;
+	uint64_t skipped = 0;
+	uint32_t length;
+
+	for (uint64_t pos = track->pos; pos != head; pos += length) {
+		event = xs_ring_peek(track->data, track->ring_size, pos, head, &length);
+		if (!event)
+			break; /* for xs_track_read() to see */
+		if (event->kind == XS_THREAD) {
+			track->process->lost += skipped;
+			return pos;
+		}
+		skipped += event->kind != XS_PAD;
+	}
+	return head;
+}
+
+/*
  * --recover when it was a flight recorder that died: what it had in memory is gone, but a ring
  * still holds its newest steps, read or not. The one behind the newest may be half overwritten.
  */
-static void go_back(struct xs_track *track)
+static void go_back(struct xs_track *track, const struct xs_ring_saved *saved)
 {
 	uint64_t size = track->ring_size, step = size / XS_RING_STEPS,
-		 head = xs_ring_filled(track->ring);
+		 head = xs_ring_filled(track->ring), thread;
 	/* up to the beginning of the step behind the one that was written last */
 	uint64_t back = size - step - ((0 - head) & (step - 1));
-	const struct xs_event *event;
-	uint32_t length;
+	const struct xs_thread_since *since;
 
 	if (head % 16 || head - track->pos > size)
 		return; /* no head that can be: xs_track_begin() sees it, too */
@@ -103,18 +140,18 @@ static void go_back(struct xs_track *track)
 		back = head;
 	if (head - track->pos < back)
 		track->pos = head - back;
-	track->tid = atomic_load_explicit(&track->ring->tid, memory_order_relaxed);
-	for (uint64_t pos = track->pos; pos != head; pos += length) {
-		event = xs_ring_peek(track->data, size, pos, head, &length);
-		if (!event)
-			return; /* for xs_track_read() to see */
-		if (event->kind == XS_THREAD) {
-			/* what comes before is another thread's, and it is not known whose */
-			track->pos = pos;
-			return;
-		}
+	since = thread_at(track, saved);
+	if (since) {
+		track->tid = since->tid;
+		xs_track_stats(track, since->tid, since->name);
+		return;
 	}
-	xs_track_stats(track, track->tid, 0);
+	thread = first_thread(track, head);
+	track->tid = atomic_load_explicit(&track->ring->tid, memory_order_relaxed);
+	if (thread != head)
+		track->pos = thread;
+	else
+		xs_track_stats(track, track->tid, 0);
 }
 
 /*
@@ -146,6 +183,7 @@ static void restore(struct xs_track *track)
 {
 	struct xs_kept_ring *kept = track->kept;
 	uint64_t head = xs_ring_filled(track->ring);
+	bool flight = track->process->run->options->flight;
 	const struct xs_ring_saved *saved;
 	uint32_t state;
 
@@ -170,11 +208,11 @@ static void restore(struct xs_track *track)
 	track->tid = saved->tid;
 	track->row = saved->row;
 	track->records = saved->records;
-	if (track->process->run->options->flight)
-		go_back(track);
+	if (flight)
+		go_back(track, saved);
 	if (track->process->run->cuts)
 		begin_again(track, saved);
-	for (uint32_t i = 0; i < saved->depth && i < XS_RING_SAVED; i++) {
+	for (uint32_t i = 0; i < saved->depth && i < XS_RING_SAVED && !flight; i++) {
 		const struct xs_open_task *open = &saved->open[i];
 
 		if (open->lost)
@@ -463,6 +501,8 @@ struct xs_process *xs_process_adopt(struct xs_run *run, const char *name)
 		if (process->kept->output[0])
 			/* to close it, even if nothing more is to be written */
 			process->awaits_event = !xs_sinks_open(process, true);
+		if (run->options->flight && !process->awaits_event)
+			xs_tracks_name_threads(process); /* it goes on behind the head */
 	}
 	return process;
 }

@@ -27,18 +27,20 @@ static void save(struct xs_track *track)
 	struct xs_kept_ring *kept = track->kept;
 	uint32_t state = atomic_load_explicit(&kept->state, memory_order_relaxed);
 	struct xs_ring_saved *saved = &kept->saved[state == XS_SAVED_0];
+	bool flight = track->process->run->flight;
 	uint32_t depth = track->depth < XS_RING_SAVED ? track->depth : XS_RING_SAVED;
 
-	if (track->process->run->flight)
-		depth = 0; /* those of the history's beginning, not of this moment */
-
+	if (flight) /* tasks are those of the history's beginning, not of this moment */
+		depth = track->since_count;
 	saved->tail = track->pos;
 	saved->records = track->records;
 	saved->tid = track->tid;
 	saved->row = track->row;
 	saved->name = track->thread == UINT32_MAX ? 0 : track->process->threads[track->thread].name;
 	saved->depth = depth;
-	for (uint32_t i = 0; i < depth; i++) {
+	for (uint32_t i = 0; i < depth && flight; i++)
+		saved->since[i] = track->since[i];
+	for (uint32_t i = 0; i < depth && !flight; i++) {
 		saved->open[i].ns = track->open[i].start;
 		saved->open[i].name = track->open[i].name.id;
 		saved->open[i].lost = track->open[i].lost;

@@ -528,6 +528,7 @@ void xs_process_free(struct xs_process *process)
 		free(track->open);
 		free(track->callers);
 		free(track->started);
+		free(track->since);
 		xs_about_forget(track);
 		free(track->own_time);
 		free(track->counts);
