@@ -391,6 +391,10 @@ struct xs_kept_file {
 	char output[PATH_MAX];	/* its absolute path; empty: none yet */
 	struct xs_kept_activity activity;
 	struct xs_kept_numbers numbers;
+	/* whose it is, of segment 0; stored last. Without it nothing in the file is believed */
+	int32_t pid;
+	uint32_t serial;
+	_Atomic uint64_t magic;
 };
 
 #define XS_SHM_VERSION	  35u

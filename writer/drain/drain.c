@@ -377,9 +377,10 @@ static int recover(struct xs_loop *loop)
 	for (struct xs_process *p = loop->processes; p; p = p->next)
 		if (!xs_process_ended(p))
 			return -EBUSY;
+	if (!loop->run.refused)
+		xs_loop_look_for_gone(loop);
 	if (loop->run.refused)
 		return -ECANCELED;
-	xs_loop_look_for_gone(loop);
 	for (int turn = 0; turn < 2; turn++)
 		for (struct xs_process **link = &loop->processes; *link;) {
 			if (!turn && xs_loop_is_last(loop, *link)) {

@@ -39,6 +39,7 @@ struct xs_mapped {
 	uint64_t ring_size;   /* data bytes of each */
 	void *kept;	      /* the drain process's file about it; NULL: none yet */
 	uint64_t kept_size;
+	bool kept_spoilt; /* --recover: there was another one, which nobody can believe */
 };
 
 /*
