@@ -288,6 +288,7 @@ def test_recover(xstrace):
 
 
 WORKERS = r"""
+#define _GNU_SOURCE
 /* The words say how many tasks each thread has, one thread after the other: all have the same ring. */
 #include <ittnotify.h>
 #include <pthread.h>
@@ -298,6 +299,7 @@ static __itt_domain *domain;
 static void *work(void *word)
 {
 	__itt_string_handle *name = __itt_string_handle_create(word);
+	pthread_setname_np(pthread_self(), word);
 	for (int i = atoi(word); i; i--) {
 		__itt_task_begin(domain, __itt_null, __itt_null, name);
 		__itt_task_end(domain);
@@ -340,8 +342,8 @@ def test_recover_of_threads_that_have_ended(xstrace, words):
     assert all(len({task.name for task in tasks}) == 1 for tasks in threads)  # nobody has another one's
     assert 23000 < sum(count for _, count in counts) <= 32768 and counts[1:] == [(n, n) for n in sorted(map(int, words), reverse=True)[1:] if n not in (7, 2000)]  # those are overwritten
     assert run.trace.other["lost"] == 0
-    named = {e["tid"] for e in run.trace.events if e["ph"] == "M" and e["name"] == "thread_name"}
-    assert named >= {task.track[1] for task in run.trace.tasks}
+    names = {e["tid"]: e["args"]["name"] for e in run.trace.events if e["ph"] == "M" and e["name"] == "thread_name"}
+    assert all(names[task.track[1]] == task.name.split("::")[1] for task in run.trace.tasks)
 
 
 @pytest.mark.parametrize("head", [2**64 - 1, 2**64 - 16, 2**64 - 0x20000, 2**63, 0x12BD76613D50, 0x12BD76613D52])
