@@ -64,7 +64,7 @@ void at_write_folded(struct at_threads *threads)
 		print_stack(out, stacks, &stacks->list[i]);
 	if (stacks->omitted)
 		fprintf(out, "(not known) %llu\n", (ull)stacks->omitted);
-	xs_file_end(out, "Call stacks are", path);
+	(void)xs_file_end(out, "Call stacks are", path);
 }
 
 /* ---- functions ---- */

@@ -325,6 +325,12 @@ struct xs_open_task {
 	uint32_t lost; /* not 0: no task, but as many begins that were lost */
 };
 
+/* Flight recorder: from `pos` on the ring's records are this thread's. */
+struct xs_thread_since {
+	uint64_t pos;
+	uint32_t tid, name;
+};
+
 /*
  * What the drain process knows about the records of a ring before its tail, kept so that a
  * successor can go on (--recover).
@@ -334,7 +340,11 @@ struct xs_ring_saved {
 	uint64_t tail, records;
 	uint32_t tid, depth;
 	uint32_t name, row; /* of the thread, and of the track that its tasks go to; interned */
-	struct xs_open_task open[XS_RING_SAVED];
+	union {		    /* so many as `depth` says */
+		struct xs_open_task open[XS_RING_SAVED];
+		/* flight recorder, whose successor begins before the tail: the newest */
+		struct xs_thread_since since[XS_RING_SAVED];
+	};
 };
 
 /* Which copy counts, and which one is being prepared; one word, so that it changes at once. */
@@ -382,6 +392,10 @@ struct xs_kept_file {
 	char output[PATH_MAX];	/* its absolute path; empty: none yet */
 	struct xs_kept_activity activity;
 	struct xs_kept_numbers numbers;
+	/* whose it is, of segment 0; stored last. Without it nothing in the file is believed */
+	int32_t pid;
+	uint32_t serial;
+	_Atomic uint64_t magic;
 };
 
 #define XS_SHM_VERSION	  35u

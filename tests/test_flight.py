@@ -1,6 +1,7 @@
 """--flight-recorder: the newest records in memory, written when somebody asks or something crashes."""
 
 import os
+import resource
 import signal
 import subprocess
 import time
@@ -8,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import XSTRACE, wait_until
+from conftest import XSTRACE, compile_c, wait_until
 
 FLIGHT = "--chrome-itt-logging --flight-recorder"
 
@@ -284,6 +285,65 @@ def test_recover(xstrace):
     assert recorder(run.trace) == {"recovered": True}
     assert run.trace.count("tasks", "steps::b") == 1000
     assert 23000 < run.trace.count("tasks", "steps::a") < 32768
+
+
+WORKERS = r"""
+#define _GNU_SOURCE
+/* The words say how many tasks each thread has, one thread after the other: all have the same ring. */
+#include <ittnotify.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+static __itt_domain *domain;
+static void *work(void *word)
+{
+	__itt_string_handle *name = __itt_string_handle_create(word);
+	pthread_setname_np(pthread_self(), word);
+	for (int i = atoi(word); i; i--) {
+		__itt_task_begin(domain, __itt_null, __itt_null, name);
+		__itt_task_end(domain);
+		if (i % 1000 == 0)
+			usleep(2000);
+	}
+	return NULL;
+}
+int main(int argc, char **argv)
+{
+	domain = __itt_domain_create("d");
+	for (int i = 1; i < argc; i++) {
+		pthread_t thread;
+		pthread_create(&thread, NULL, work, argv[i]);
+		pthread_join(thread, NULL);
+	}
+	printf("ready\\n"), fflush(stdout);
+	getchar();
+}
+"""
+
+
+@pytest.mark.parametrize("words", [["40000"], ["100000"], ["2000", "30000", "20"], ["7", "60000", "5000", "1"]])
+def test_recover_of_threads_that_have_ended(xstrace, words):
+    """Whose the records are that the ring still has: what says so has been overwritten."""
+    app = compile_c(xstrace.home / "workers", WORKERS)
+    run = xstrace.start(FLIGHT + " 60s", app, words, stdin=subprocess.PIPE)
+    run.wait_for_output("ready")
+    time.sleep(0.3)
+    os.kill(run.drain, signal.SIGKILL)
+    run.process.stdin.close()
+    run.wait()
+    recover = [XSTRACE, "--recover", run.dir]
+    assert subprocess.run(recover, capture_output=True, cwd=run.cwd, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))).returncode == 125
+    done = subprocess.run(recover, capture_output=True, text=True, cwd=run.cwd)
+    assert done.returncode == 0, done.stderr
+    run.collect()
+    threads = run.trace.by_thread(run.trace.tasks).values()
+    counts = sorted(((int(tasks[0].name.split("::")[1]), len(tasks)) for tasks in threads), reverse=True)
+    assert all(len({task.name for task in tasks}) == 1 for tasks in threads)  # nobody has another one's
+    assert 23000 < sum(count for _, count in counts) <= 32768 and counts[1:] == [(n, n) for n in sorted(map(int, words), reverse=True)[1:] if n not in (7, 2000)]  # those are overwritten
+    assert run.trace.other["lost"] == 0
+    names = {e["tid"]: e["args"]["name"] for e in run.trace.events if e["ph"] == "M" and e["name"] == "thread_name"}
+    assert all(names[task.track[1]] == task.name.split("::")[1] for task in run.trace.tasks)
 
 
 @pytest.mark.parametrize("head", [2**64 - 1, 2**64 - 16, 2**64 - 0x20000, 2**63, 0x12BD76613D50, 0x12BD76613D52])

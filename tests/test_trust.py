@@ -5,6 +5,7 @@ import json
 import mmap
 import fcntl
 import os
+import random
 import re
 import resource
 import shutil
@@ -314,8 +315,8 @@ def test_recover_writes_no_trace_for_two(xstrace):
     first, second = run.cwd.glob("itt_steps.*")
     kept = kept_of(run, second.name.split(".")[1])
     before = kept.read_bytes()
-    with kept.open("r+b") as file:  # the first two pages say which file it is
-        file.write(kept_of(run, first.name.split(".")[1]).read_bytes()[:8192])
+    with kept.open("r+b") as file:  # the beginning says which file the trace is
+        file.write(kept_of(run, first.name.split(".")[1]).read_bytes()[:4096])
     line = refusal("--recover", run.dir)
     assert first.name in line and "another process's" in line
     kept.write_bytes(before)
@@ -371,10 +372,12 @@ def test_recover_says_which_file_of_a_process_it_cannot_use(xstrace, spoil):
         file.unlink()
         if spoil != "gone":
             {"pipe": os.mkfifo, "link": lambda to: os.symlink(trace, to)}[spoil](file)
-    line = refusal("--recover", path)
-    assert path in line and file.name in line and "what was in it is lost" in line
-    assert trace.read_bytes() == before and not os.path.exists(path)
-    trace.unlink()  # it has no end
+    lines = recover_in_part(run)
+    assert path in lines[0] and file.name in lines[0] and "what was in it is lost" in lines[0] and len(lines) == 2
+    assert trace.read_bytes().startswith(before) and not os.path.exists(path)
+    run.collect()  # it is closed behind what was written
+    assert run.trace.count("tasks", "steps::a") == 2000 and run.trace.other["corrupt_rings"] == 1
+    assert subprocess.run([ROOT / "scripts/xstrace-check", trace], capture_output=True).returncode == 0
 
 
 def recover_in_part(run):
@@ -384,7 +387,7 @@ def recover_in_part(run):
     return done.stderr.splitlines()
 
 
-@pytest.mark.parametrize("spoil", ["cut", "zeros", "mode", "name", "gone", "trace gone"])
+@pytest.mark.parametrize("spoil", ["cut", "zeros", "random", "large", "ones", "mode", "name", "gone", "trace gone"])
 def test_recover_says_what_of_a_trace_is_missing(xstrace, spoil):
     """Where the trace is, and what it has, stands in the drain process's own file alone."""
     run, trace = killed_run(xstrace)
@@ -394,6 +397,8 @@ def test_recover_says_what_of_a_trace_is_missing(xstrace, spoil):
     if spoil in ("cut", "zeros"):
         os.truncate(file, 0)
         os.truncate(file, size if spoil == "zeros" else 100)
+    elif spoil in ("random", "large", "ones"):
+        file.write_bytes({"random": random.Random(3).randbytes(8), "large": struct.pack("Q", 1 << 62), "ones": b"\xff" * 8}[spoil] * (size // 8))
     elif spoil == "mode":
         file.chmod(0o644)
     elif spoil == "name":
@@ -408,6 +413,21 @@ def test_recover_says_what_of_a_trace_is_missing(xstrace, spoil):
         trace.unlink()  # it has no end
     run.collect()
     assert 3 <= run.trace.count("tasks") < 2003
+
+
+@pytest.mark.parametrize("content", [b"\xff" * 8, struct.pack("Q", 1 << 62), struct.pack("Q", 2 << 40 | 2), bytes(range(8))])
+def test_recover_where_a_ring_was_kept_that_cannot_be(xstrace, content):
+    """Of the file beside the rings one page: the trace is known still, and goes on with what is in the ring."""
+    run, _ = killed_run(xstrace)
+    (file,) = Path(run.dir).glob("d*")
+    with file.open("r+b") as stream:
+        stream.seek(8192)  # struct xs_kept_ring
+        stream.write(content * 512)
+    lines = recover_in_part(run)
+    assert file.name in lines[0] and "tasks that were open are missing" in lines[0]
+    run.collect()
+    assert run.trace.count("tasks", "steps::a") == 2000 and run.trace.other["events"] < 5000
+    assert all(0 <= e.get("dur", 0) < 1e8 for e in run.trace.events)
 
 
 @pytest.mark.parametrize("size", [0, 65536])

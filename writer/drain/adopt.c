@@ -48,6 +48,24 @@ static void *private_memory(void *at, uint64_t size)
 }
 
 /*
+ * Is it the file about this process? One that was just being made is nobody's yet, and becomes so.
+ */
+static bool is_about(struct xs_kept_file *kept, const struct xs_process *process)
+{
+	uint64_t magic = atomic_load_explicit(&kept->magic, memory_order_acquire);
+
+	if (magic)
+		return magic == XS_MAGIC && kept->pid == process->pid &&
+		       kept->serial == process->serial;
+	if (kept->pid || kept->inode || kept->output[0] || atomic_load(&kept->committed))
+		return false;
+	kept->pid = process->pid;
+	kept->serial = process->serial;
+	atomic_store_explicit(&kept->magic, XS_MAGIC, memory_order_release);
+	return true;
+}
+
+/*
  * The file beside a file of rings. Where the run directory has no memory left it is memory of our
  * own: the trace is complete as ever, unless we are killed.
  */
@@ -64,6 +82,12 @@ static void open_kept(struct xs_process *process, struct xs_mapped *file, uint32
 	xs_kept_name(name, process->pid, process->serial, segment);
 	if (run->recovering || run->cuts)
 		error = xs_shm_map_at(run->directory, name, XS_SHM_OPEN, size, &file->kept, NULL);
+	if (!error && run->recovering && !segment && !is_about(file->kept, process)) {
+		munmap(file->kept, size);
+		(void)unlinkat(run->directory, name, 0);
+		file->kept_spoilt = true;
+		error = -ENOENT;
+	}
 	if (error == -EBADMSG) /* the killed drain process was just making it */
 		(void)unlinkat(run->directory, name, 0);
 	if (error < 0)
@@ -75,6 +99,8 @@ static void open_kept(struct xs_process *process, struct xs_mapped *file, uint32
 	}
 	if (error < 0)
 		file->kept = private_memory(NULL, size);
+	if (file->kept && !segment)
+		(void)is_about(file->kept, process);
 }
 
 static struct xs_kept_ring *kept_ring(const struct xs_mapped *file, uint32_t slot)
@@ -85,17 +111,54 @@ static struct xs_kept_ring *kept_ring(const struct xs_mapped *file, uint32_t slo
 }
 
 /*
+ * Whose the records from track->pos on are, up to the next XS_THREAD, as the flight recorder has
+ * noted it; NULL: not known.
+ */
+static const struct xs_thread_since *thread_at(const struct xs_track *track,
+					       const struct xs_ring_saved *saved)
+{
+	const struct xs_thread_since *since = NULL;
+
+	for (uint32_t i = 0; i < saved->depth && i < XS_RING_SAVED; i++)
+		if (saved->since[i].pos <= track->pos && saved->since[i].tid)
+			since = &saved->since[i];
+	return since;
+}
+
+/*
+ * Where the first XS_THREAD is, from which on it is known whose the records are; track->head: there
+ * is none. What comes before is counted as lost.
+ */
+static uint64_t first_thread(struct xs_track *track, uint64_t head)
+{
+	const struct xs_event *event;
+	uint64_t skipped = 0;
+	uint32_t length;
+
+	for (uint64_t pos = track->pos; pos != head; pos += length) {
+		event = xs_ring_peek(track->data, track->ring_size, pos, head, &length);
+		if (!event)
+			break; /* for xs_track_read() to see */
+		if (event->kind == XS_THREAD) {
+			track->process->lost += skipped;
+			return pos;
+		}
+		skipped += event->kind != XS_PAD;
+	}
+	return head;
+}
+
+/*
  * --recover when it was a flight recorder that died: what it had in memory is gone, but a ring
  * still holds its newest steps, read or not. The one behind the newest may be half overwritten.
  */
-static void go_back(struct xs_track *track)
+static void go_back(struct xs_track *track, const struct xs_ring_saved *saved)
 {
 	uint64_t size = track->ring_size, step = size / XS_RING_STEPS,
-		 head = xs_ring_filled(track->ring);
+		 head = xs_ring_filled(track->ring), thread;
 	/* up to the beginning of the step behind the one that was written last */
 	uint64_t back = size - step - ((0 - head) & (step - 1));
-	const struct xs_event *event;
-	uint32_t length;
+	const struct xs_thread_since *since;
 
 	if (head % 16 || head - track->pos > size)
 		return; /* no head that can be: xs_track_begin() sees it, too */
@@ -103,18 +166,18 @@ static void go_back(struct xs_track *track)
 		back = head;
 	if (head - track->pos < back)
 		track->pos = head - back;
-	track->tid = atomic_load_explicit(&track->ring->tid, memory_order_relaxed);
-	for (uint64_t pos = track->pos; pos != head; pos += length) {
-		event = xs_ring_peek(track->data, size, pos, head, &length);
-		if (!event)
-			return; /* for xs_track_read() to see */
-		if (event->kind == XS_THREAD) {
-			/* what comes before is another thread's, and it is not known whose */
-			track->pos = pos;
-			return;
-		}
+	since = thread_at(track, saved);
+	if (since) {
+		track->tid = since->tid;
+		xs_track_stats(track, since->tid, since->name);
+		return;
 	}
-	xs_track_stats(track, track->tid, 0);
+	thread = first_thread(track, head);
+	track->tid = atomic_load_explicit(&track->ring->tid, memory_order_relaxed);
+	if (thread != head)
+		track->pos = thread;
+	else
+		xs_track_stats(track, track->tid, 0);
 }
 
 /*
@@ -139,6 +202,26 @@ static void begin_again(struct xs_track *track, const struct xs_ring_saved *save
 }
 
 /*
+ * Can that be what was kept of the ring? It is the drain process's own, but other processes of the
+ * same user could write there.
+ */
+static bool is_possible(const struct xs_track *track, uint32_t state,
+			const struct xs_ring_saved *saved)
+{
+	const struct xs_process *process = track->process;
+	uint64_t latest = xs_process_ns(process, xs_tick(process->run->use_tsc) + XS_SKEW);
+
+	if (state > XS_SAVED_1_NEXT_0 || saved->depth > XS_RING_SAVED || saved->tail % 16 ||
+	    saved->records > saved->tail / 16)
+		return false;
+	for (uint32_t i = 0; i < saved->depth; i++)
+		if (process->run->options->flight ? saved->since[i].pos > saved->tail
+						  : saved->open[i].ns > latest)
+			return false;
+	return true;
+}
+
+/*
  * Where the killed drain process was. It may have been changing over: on the ring goes if
  * `committed` said so, else back. A ring of which nothing is kept says itself what was read of it.
  */
@@ -146,6 +229,7 @@ static void restore(struct xs_track *track)
 {
 	struct xs_kept_ring *kept = track->kept;
 	uint64_t head = xs_ring_filled(track->ring);
+	bool flight = track->process->run->options->flight;
 	const struct xs_ring_saved *saved;
 	uint32_t state;
 
@@ -157,6 +241,12 @@ static void restore(struct xs_track *track)
 	else if (state == XS_SAVED_1_NEXT_0)
 		atomic_store(&kept->state, XS_SAVED_1);
 	saved = &kept->saved[atomic_load(&kept->state) == XS_SAVED_1];
+	if (!is_possible(track, state, saved)) {
+		memset(kept, 0, sizeof(*kept));
+		saved = &kept->saved[0];
+		track->process->corrupt++;
+		track->process->not_kept = true;
+	}
 	track->pos = saved->tail;
 	if (saved == &kept->saved[0] && !saved->tail && !atomic_load(&kept->moved)) {
 		track->pos = atomic_load_explicit(&track->ring->tail, memory_order_relaxed);
@@ -170,11 +260,11 @@ static void restore(struct xs_track *track)
 	track->tid = saved->tid;
 	track->row = saved->row;
 	track->records = saved->records;
-	if (track->process->run->options->flight)
-		go_back(track);
+	if (flight)
+		go_back(track, saved);
 	if (track->process->run->cuts)
 		begin_again(track, saved);
-	for (uint32_t i = 0; i < saved->depth && i < XS_RING_SAVED; i++) {
+	for (uint32_t i = 0; i < saved->depth && i < XS_RING_SAVED && !flight; i++) {
 		const struct xs_open_task *open = &saved->open[i];
 
 		if (open->lost)
@@ -236,7 +326,8 @@ static void tell_not_kept(struct xs_process *process, uint32_t segment)
 	xs_tell("[WARNING] --recover %s: %s, what the drain process kept of process %d, cannot be "
 		"used; %s\n",
 		process->run->dir, name, process->pid,
-		segment ? "tasks that were open are missing in the trace"
+		segment || process->kept->output[0]
+			? "tasks that were open are missing in the trace"
 			: "what had been written before is missing in the trace that is written "
 			  "now; the one that there was ends where it was written");
 }
@@ -253,7 +344,7 @@ static void find_in(struct xs_process *process, struct xs_mapped *file, uint32_t
 	open_kept(process, file, segment);
 	if (!file->kept)
 		return;
-	process->not_kept = false;
+	process->not_kept = file->kept_spoilt;
 	for (; file->seen < used && file->seen < file->slots; file->seen++)
 		if (add_track(process,
 			      (void *)((char *)file->map +
@@ -463,6 +554,8 @@ struct xs_process *xs_process_adopt(struct xs_run *run, const char *name)
 		if (process->kept->output[0])
 			/* to close it, even if nothing more is to be written */
 			process->awaits_event = !xs_sinks_open(process, true);
+		if (run->options->flight && !process->awaits_event)
+			xs_tracks_name_threads(process); /* it goes on behind the head */
 	}
 	return process;
 }

@@ -9,6 +9,11 @@
 
 /* Maps a process's file; NULL when it is not ready (errno EAGAIN) or no such file can be used. */
 struct xs_process *xs_process_adopt(struct xs_run *run, const char *name);
+/*
+ * --recover: a process without rings, whose file is spoilt or gone, and whose trace is to be
+ * closed. NULL: there is no trace of it.
+ */
+struct xs_process *xs_process_left(struct xs_run *run, int32_t pid, uint32_t serial);
 /* Rings that threads took since the last look. */
 void xs_process_find_tracks(struct xs_process *process);
 

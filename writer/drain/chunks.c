@@ -238,6 +238,8 @@ static void give_back(struct xs_chunks *chunks, uint32_t chunk)
 	struct xs_chunk_store *store = store_of(chunks, chunk - 1);
 	uint32_t *to = &store->spare;
 
+	if (chunks->run->recovering) /* until all is written: it may have to be read again */
+		return;
 	atomic_store_explicit(&chunks->table[chunk - 1].owner, 0, memory_order_release);
 	if (store->spares < SPARES) {
 		store->spares++;

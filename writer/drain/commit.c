@@ -27,18 +27,20 @@ static void save(struct xs_track *track)
 	struct xs_kept_ring *kept = track->kept;
 	uint32_t state = atomic_load_explicit(&kept->state, memory_order_relaxed);
 	struct xs_ring_saved *saved = &kept->saved[state == XS_SAVED_0];
+	bool flight = track->process->run->flight;
 	uint32_t depth = track->depth < XS_RING_SAVED ? track->depth : XS_RING_SAVED;
 
-	if (track->process->run->flight)
-		depth = 0; /* those of the history's beginning, not of this moment */
-
+	if (flight) /* tasks are those of the history's beginning, not of this moment */
+		depth = track->since_count;
 	saved->tail = track->pos;
 	saved->records = track->records;
 	saved->tid = track->tid;
 	saved->row = track->row;
 	saved->name = track->thread == UINT32_MAX ? 0 : track->process->threads[track->thread].name;
 	saved->depth = depth;
-	for (uint32_t i = 0; i < depth; i++) {
+	for (uint32_t i = 0; i < depth && flight; i++)
+		saved->since[i] = track->since[i];
+	for (uint32_t i = 0; i < depth && !flight; i++) {
 		saved->open[i].ns = track->open[i].start;
 		saved->open[i].name = track->open[i].name.id;
 		saved->open[i].lost = track->open[i].lost;
@@ -61,6 +63,26 @@ static void help_waiting(struct xs_process *process)
 }
 
 /*
+ * --recover commits nothing before all of a trace is written: if the disk is full by then, or this
+ * process is killed, another one begins where this one began, with what is in no ring (spans that
+ * are open, what was said of a slice that has just ended), too.
+ */
+static void write_out(struct xs_process *process)
+{
+	xs_sinks_flush(process);
+	if (process->out) {
+		(void)xs_output_flush(process->out);
+		if (process->out->error)
+			xs_tell_write_error(process, process->out->error);
+	}
+	for (uint32_t i = 0; i < process->track_count; i++)
+		if (process->tracks[i]->dirty) {
+			xs_backlog_committed(process->tracks[i]);
+			process->tracks[i]->dirty = false;
+		}
+}
+
+/*
  * The text of the records up to the tracks' positions goes to the file, then their room goes back
  * to the producers. In between: (1) each changed ring's new state is prepared beside the old one,
  * (2) `committed` is set to the file's new length, marked prepared: from here on the new state
@@ -72,12 +94,16 @@ void xs_process_commit(struct xs_process *process)
 	uint64_t offset = 0;
 	bool dirty = xs_cuda_is_dirty(process);
 
+	if (process->run->recovering) {
+		write_out(process);
+		return;
+	}
 	/* a dump: nobody will go on with it */
 	if (process->copy || (process->run->flight && process->out)) {
 		if (process->out) {
 			(void)xs_output_flush(process->out);
 			if (process->out->error)
-				xs_tell_write_error(process->run, process->out->error);
+				xs_tell_write_error(process, process->out->error);
 		}
 		return;
 	}
@@ -93,7 +119,7 @@ void xs_process_commit(struct xs_process *process)
 
 		(void)xs_output_flush(out);
 		if (out->error) {
-			xs_tell_write_error(process->run, out->error);
+			xs_tell_write_error(process, out->error);
 			/* at least one record; the exact number is not known when a piece is cut */
 			process->lost++;
 			process->unwritten = true;

@@ -377,9 +377,10 @@ static int recover(struct xs_loop *loop)
 	for (struct xs_process *p = loop->processes; p; p = p->next)
 		if (!xs_process_ended(p))
 			return -EBUSY;
+	if (!loop->run.refused)
+		xs_loop_look_for_gone(loop);
 	if (loop->run.refused)
 		return -ECANCELED;
-	xs_loop_look_for_gone(loop);
 	for (int turn = 0; turn < 2; turn++)
 		for (struct xs_process **link = &loop->processes; *link;) {
 			if (!turn && xs_loop_is_last(loop, *link)) {
@@ -500,6 +501,8 @@ int xs_drain(const char *dir, int channel)
 	tell_not_asked(&loop);
 	tell_no_openmp(&loop);
 	tell_no_python(&loop);
+	if (loop.run.again) /* it has been said that all is left where it is */
+		return -ECANCELED;
 	if (loop.run.recovering && !loop.run.wrote_something && !loop.spoilt &&
 	    !loop.run.incomplete)
 		xs_tell("[INFO] --recover %s: nothing was left to be written\n", loop.run.dir);

@@ -216,10 +216,37 @@ static struct xs_chunk *place(struct xs_flight *flight, struct xs_track *track)
 }
 
 /*
+ * Another thread has the ring from `pos` on. A successor reads what the ring still has of what was
+ * read before, where the record that says so is gone.
+ */
+static __attribute__((cold)) void note_thread(struct xs_track *track, uint64_t pos,
+					      const struct xs_thread_record *record)
+{
+	struct xs_thread_since *since = track->since;
+	uint32_t count = track->since_count, old = 0;
+
+	if (!since)
+		since = track->since = calloc(XS_RING_SAVED, sizeof(*since));
+	if (!since || (count && since[count - 1].tid == (uint32_t)record->tid &&
+		       since[count - 1].name == record->event.name))
+		return;
+	/* what the ring cannot have any more, and where that is not enough the oldest */
+	while (old + 1 < count && pos - since[old + 1].pos >= track->ring_size)
+		old++;
+	if (count - old == XS_RING_SAVED)
+		old++;
+	memmove(since, since + old, (count - old) * sizeof(*since));
+	since[count - old] = (struct xs_thread_since){ .pos = pos,
+						       .tid = (uint32_t)record->tid,
+						       .name = record->event.name };
+	track->since_count = count - old + 1;
+}
+
+/*
  * How many of the bytes are whole records. They are our own: what the ring holds may change at any
  * time.
  */
-static uint32_t whole_records(const unsigned char *data, uint32_t length)
+static uint32_t whole_records(struct xs_track *track, const unsigned char *data, uint32_t length)
 {
 	uint32_t done = 0;
 
@@ -230,6 +257,8 @@ static uint32_t whole_records(const unsigned char *data, uint32_t length)
 		if (size < sizeof(*event) || size % 16 || size > length - done ||
 		    !xs_record_fits(event->kind, size))
 			break;
+		if (__builtin_expect(event->kind == XS_THREAD, 0))
+			note_thread(track, track->pos + done, (const void *)event);
 		done += size;
 	}
 	return done;
@@ -251,7 +280,7 @@ void xs_flight_keep(struct xs_track *track, uint64_t head)
 		if (length > CHUNK_DATA - chunk->length)
 			length = CHUNK_DATA - chunk->length;
 		memcpy(chunk->data + chunk->length, track->data + offset, length);
-		kept = whole_records(chunk->data + chunk->length, (uint32_t)length);
+		kept = whole_records(track, chunk->data + chunk->length, (uint32_t)length);
 		if (!kept) { /* there was room for any record: this is none */
 			process->corrupt++;
 			track->pos = head;

@@ -145,6 +145,17 @@ static void find_images(const struct xs_loop *loop, struct xs_process *process)
 	}
 }
 
+/* What was written of its trace is closed. */
+static void close_left(struct xs_loop *loop, int32_t pid, uint32_t serial)
+{
+	struct xs_process *process = xs_process_left(&loop->run, pid, serial);
+
+	if (!process)
+		return;
+	process->next = loop->processes;
+	loop->processes = process;
+}
+
 /*
  * A file that --recover can make nothing of. That of a process which was killed while it joined had
  * not been met by the drain process that died.
@@ -161,9 +172,9 @@ static void tell_spoilt(struct xs_loop *loop, const struct found *found, const c
 		"is "
 		"lost, and its trace ends where it was written\n",
 		loop->run.dir, name, found->pid);
+	close_left(loop, found->pid, found->serial);
 }
 
-/* Of a process whose own file is there no more nothing would be said. */
 /* The drain process was killed while it removed the files of one whose trace it had completed. */
 static bool was_complete(const struct xs_loop *loop, const char *name)
 {
@@ -179,6 +190,7 @@ static bool was_complete(const struct xs_loop *loop, const char *name)
 	return complete;
 }
 
+/* Of a process whose own file is there no more nothing would be said. */
 static void see_kept(void *user, const char *name)
 {
 	struct xs_loop *loop = user;
@@ -196,6 +208,7 @@ static void see_kept(void *user, const char *name)
 	xs_tell("[WARNING] --recover %s: %s, the file of process %d, is gone; what was in it is "
 		"lost, and its trace ends where it was written\n",
 		loop->run.dir, file, pid);
+	close_left(loop, pid, serial);
 }
 
 void xs_loop_look_for_gone(struct xs_loop *loop)

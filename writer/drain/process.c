@@ -176,7 +176,8 @@ static void finish_track(struct xs_track *track, uint64_t end)
 	if (process->run->flight && start >= process->run->dump->to)
 		call = 0;
 	xs_track_close_stats(track, lost);
-	atomic_store_explicit(&track->ring->lost_told, lost, memory_order_relaxed);
+	if (!process->run->recovering) /* that may have to be done again, and no trace follows */
+		atomic_store_explicit(&track->ring->lost_told, lost, memory_order_relaxed);
 	if (process->run->options->on_full == XS_FULL_OVERWRITE)
 		xs_track_close_given_up(track);
 	if (call && track->thread < process->thread_count)
@@ -228,9 +229,11 @@ static uint64_t open_commands(const struct xs_process *process)
 }
 
 /* A count goes on for as long as the process lives: what no trace before this one has told. */
-static uint64_t not_told(const _Atomic uint64_t *count, _Atomic uint64_t *told)
+static uint64_t not_told(const struct xs_run *run, const _Atomic uint64_t *count,
+			 _Atomic uint64_t *told)
 {
-	uint64_t now = atomic_load(count), before = atomic_exchange(told, now);
+	uint64_t now = atomic_load(count),
+		 before = run->recovering ? atomic_load(told) : atomic_exchange(told, now);
 
 	return now > before ? now - before : 0; /* a hostile one goes backwards */
 }
@@ -251,15 +254,16 @@ static void finish_tracks(struct xs_process *process)
 		finish_track(process->tracks[i], now);
 	xs_spans_finish(process, now);
 	xs_requests_finish(process, now);
-	process->lost += not_told(&file->lost_no_ring, &file->told.lost_no_ring);
+	process->lost += not_told(run, &file->lost_no_ring, &file->told.lost_no_ring);
 	process->open_commands = open_commands(process);
-	process->untimed = not_told(&file->untimed, &file->told.untimed) + process->untimed_here;
-	process->unmeasured = not_told(&file->unmeasured, &file->told.unmeasured);
+	process->untimed =
+		not_told(run, &file->untimed, &file->told.untimed) + process->untimed_here;
+	process->unmeasured = not_told(run, &file->unmeasured, &file->told.unmeasured);
 	xs_cuda_metrics_end(process);
 	xs_cuda_finish(process);
 	process->unmeasured += xs_cuda_unjoined(process);
-	process->unsampled = not_told(&file->unsampled, &file->told.unsampled);
-	process->omitted[XS_OMIT_NAMES] += not_told(&file->unnamed, &file->told.unnamed);
+	process->unsampled = not_told(run, &file->unsampled, &file->told.unsampled);
+	process->omitted[XS_OMIT_NAMES] += not_told(run, &file->unnamed, &file->told.unnamed);
 	run->saw_python |= atomic_load(&file->unseen) >> XS_SEEN_PYTHON & 1;
 	run->saw_openmp |= atomic_load(&file->unseen) >> XS_SEEN_OPENMP & 1;
 	process->host_ns = now - xs_process_ns(process, process->join_tick);
@@ -285,6 +289,10 @@ void xs_process_finish(struct xs_process *process, enum xs_end end, int status)
 	finish_tracks(process);
 	xs_process_tell_end(process);
 	shown = xs_sinks_close(process, end, status);
+	if (process->again) { /* all that belongs to it is as --recover has found it */
+		xs_process_free(process);
+		return;
+	}
 	if (is_unwritten(process))
 		process->kept->unwritten = 1; /* for --stop to say */
 	run->wrote_something |= shown;
@@ -520,6 +528,7 @@ void xs_process_free(struct xs_process *process)
 		free(track->open);
 		free(track->callers);
 		free(track->started);
+		free(track->since);
 		xs_about_forget(track);
 		free(track->own_time);
 		free(track->counts);

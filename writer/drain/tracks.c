@@ -176,14 +176,12 @@ void xs_track_begin(struct xs_track *track)
 	look_from(track);
 }
 
-/* The first event of a process that is to be shown. */
-static void first_event(struct xs_process *process)
+void xs_tracks_name_threads(struct xs_process *process)
 {
 	size_t length;
 	const char *name;
 
-	process->awaits_event = !xs_sinks_open(process, true);
-	for (uint32_t i = 0; !process->awaits_event && i < process->track_count; i++) {
+	for (uint32_t i = 0; i < process->track_count; i++) {
 		struct xs_track *track = process->tracks[i];
 
 		if (track->thread == UINT32_MAX)
@@ -191,6 +189,14 @@ static void first_event(struct xs_process *process)
 		name = xs_text_of(process->run, process->threads[track->thread].name, &length);
 		XS_TELL_SINKS(process, thread, process, track->tid, name, length);
 	}
+}
+
+/* The first event of a process that is to be shown. */
+static void first_event(struct xs_process *process)
+{
+	process->awaits_event = !xs_sinks_open(process, true);
+	if (!process->awaits_event)
+		xs_tracks_name_threads(process);
 }
 
 /*

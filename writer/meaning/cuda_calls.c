@@ -98,7 +98,7 @@ uint32_t xs_cuda_number(struct xs_process *process)
 {
 	uint32_t number = ++process->cuda->serial;
 
-	if (process->kept)
+	if (process->kept && !process->run->recovering)
 		process->kept->numbers.work = number;
 	return number;
 }

@@ -64,6 +64,7 @@ struct xs_run {
 	bool refused;
 	bool disk_error_told;
 	bool incomplete;	    /* --recover: something is missing, and it has been said */
+	bool again;		    /* --recover: it could not write all, and can be tried again */
 	bool wrote_something;	    /* a trace or report, of any process */
 	bool saw_application;	    /* its process has come */
 	bool saw_python;	    /* an interpreter of Python's, likewise */

@@ -188,8 +188,10 @@ void xs_track_close_given_up(struct xs_track *track)
 			lose_of(track, atomic_load_explicit(&given->tid, memory_order_relaxed),
 				atomic_load_explicit(&given->name, memory_order_relaxed), lost);
 		process->lost += lost;
-		atomic_fetch_add_explicit(&given->told, lost, memory_order_relaxed);
+		if (!process->run->recovering) /* which may have to be done again */
+			atomic_fetch_add_explicit(&given->told, lost, memory_order_relaxed);
 	}
 	process->threads_omitted += not_told(rest, rest_told);
-	atomic_store_explicit(&ring->given_up_rest_told, rest, memory_order_relaxed);
+	if (!process->run->recovering)
+		atomic_store_explicit(&ring->given_up_rest_told, rest, memory_order_relaxed);
 }

@@ -39,6 +39,7 @@ struct xs_mapped {
 	uint64_t ring_size;   /* data bytes of each */
 	void *kept;	      /* the drain process's file about it; NULL: none yet */
 	uint64_t kept_size;
+	bool kept_spoilt; /* --recover: there was another one, which nobody can believe */
 };
 
 /*
@@ -121,6 +122,7 @@ struct xs_process {
 	uint32_t thread_count, thread_room;
 	struct xs_named_thread *named_threads; /* threads.c; NULL: none yet */
 	bool unwritten;	       /* its file took no more, and `lost` is the least that can be */
+	bool again;	       /* --recover: likewise, so its files stay for another one */
 	uint64_t untimed_here; /* commands that have a record, and no times of their own */
 	uint64_t events, lost, untimed, unmeasured, unsampled, unmatched, corrupt, threads_omitted;
 	/* left out: what the program or a driver has told of their times cannot be */

@@ -88,7 +88,9 @@ struct xs_track {
 	struct xs_about_text *about;	/* activities.c: a text that is not complete; NULL: none */
 	struct xs_mpi_started *started; /* mpi.c; NULL: none yet */
 	uint64_t mpi_begin, mpi_end;	/* ticks: of the last call of MPI's */
-	struct xs_history history;	/* the track's state is that before these records */
+	struct xs_thread_since *since;	/* flight.c: whose records the ring has; NULL: not known */
+	uint32_t since_count;
+	struct xs_history history; /* the track's state is that before these records */
 	/* reads records of the history */
 	void (*replay)(struct xs_track *track, const unsigned char *data, uint32_t length);
 };

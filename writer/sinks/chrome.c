@@ -83,7 +83,7 @@ static bool open_trace(struct xs_process *process)
 	}
 	if (fd < 0) {
 		chrome->out.error = fd;
-		xs_tell_write_error(process->run, fd);
+		xs_tell_write_error(process, fd);
 	}
 	if (process->run->recovering && process->kept)
 		xs_chrome_take_up(chrome, &process->kept->numbers);
@@ -98,7 +98,7 @@ static bool open_trace(struct xs_process *process)
 		xs_chrome_put_head(process);
 		/* at once: a file that is cut later has its head */
 		(void)xs_output_head(&chrome->out);
-		if (!process->run->flight && process->kept)
+		if (fd >= 0 && !process->run->flight && process->kept)
 			atomic_store(&process->kept->committed, chrome->out.offset << 1);
 	}
 	return true;
@@ -244,17 +244,20 @@ static bool finish_trace(struct xs_process *process, enum xs_end end, int status
 		length = (size_t)(xs_perfetto_put(chrome->perfetto, tail, tail + length) - tail);
 	written = chrome->out.offset;
 	memcpy(path, chrome->path, sizeof(path));
-	if (!written && chrome->out.fd >= 0)
-		(void)unlink(path); /* there was no room for the head even */
+	if (!written && chrome->out.fd >= 0) {
+		(void)unlink(path);		      /* there was no room for the head even */
+		if (run->recovering && process->kept) /* who tries again does not miss it */
+			process->kept->device = process->kept->inode = 0;
+	}
 	error = xs_output_close(&chrome->out, tail ? tail : "", length);
 	out = chrome->out; /* no memory of it is left */
 	free(tail);
 	free_state(process);
 	if (error)
-		xs_tell_write_error(run, error);
+		xs_tell_write_error(process, error);
 	if (written && run->trace_written)
 		run->trace_written(run, path);
-	if (written)
+	if (written && !process->again)
 		xs_tell_output("Timeline is", path, &out, error);
 	xs_often_end(run, often);
 	return true;

@@ -142,11 +142,15 @@ struct xs_arrow {
 	uint8_t source; /* each API counts its commands from 1 */
 };
 
-/* Where the trace's numbers are noted for a successor (--recover); NULL: there will be none. */
+/*
+ * Where the trace's numbers are noted for a successor (--recover); NULL: there will be none. That
+ * of --recover itself begins where it began.
+ */
 static inline struct xs_kept_numbers *xs_chrome_numbers(const struct xs_process *process)
 {
-	return process->kept && !process->copy && !process->run->flight ? &process->kept->numbers
-									: NULL;
+	return process->kept && !process->copy && !process->run->flight && !process->run->recovering
+		       ? &process->kept->numbers
+		       : NULL;
 }
 
 /*

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -71,11 +72,8 @@ static int reopen(struct xs_process *process, char *path, size_t size, uint64_t 
 
 	(void)snprintf(path, size, "%.*s", PATH_MAX - 1, process->kept->output);
 	fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	if (fd < 0 && errno == ENOENT) {
-		if (process->kept->inode)
-			tell_gone(process, path);
+	if (fd < 0 && errno == ENOENT)
 		return -ENOENT;
-	}
 	wrong = fd < 0 ? strerror(errno) : why_not(process, fd, offset);
 	if (!wrong && !xs_file_lock(fd))
 		wrong = "somebody is writing it, or it is another process's, too";
@@ -98,6 +96,46 @@ static int reopen(struct xs_process *process, char *path, size_t size, uint64_t 
 	return -EPERM;
 }
 
+/* Is there a directory for a file of that path? */
+static bool has_directory(const char *path)
+{
+	char *directory = strdup(path), *end = directory ? strrchr(directory, '/') : NULL;
+	bool has;
+
+	if (end)
+		*end = '\0';
+	has = !end || end == directory || !access(directory, F_OK);
+	free(directory);
+	return has;
+}
+
+/*
+ * A new file; with --recover in place of one that is gone. Where that one's directory is gone, too,
+ * or no file can be made, all that is known of it stays: the directory may come back.
+ */
+static int create(struct xs_process *process, struct xs_chrome *chrome)
+{
+	struct xs_kept_file *kept = process->run->recovering ? process->kept : NULL;
+	uint64_t device = kept ? kept->device : 0, inode = kept ? kept->inode : 0;
+	char *output = inode ? strndup(kept->output, PATH_MAX - 1) : NULL;
+	int fd;
+
+	if (output && !has_directory(output)) {
+		free(output);
+		return -ENOENT;
+	}
+	fd = xs_file_create(process, XS_FILE_TRACE, chrome->path, sizeof(chrome->path));
+	if (output && fd >= 0)
+		tell_gone(process, output);
+	if (output && fd < 0) {
+		kept->device = device;
+		kept->inode = inode;
+		(void)strcpy(kept->output, output);
+	}
+	free(output);
+	return fd;
+}
+
 int xs_chrome_open_file(struct xs_process *process, struct xs_chrome *chrome, uint64_t *ret_offset)
 {
 	bool again = process->run->recovering && process->kept && process->kept->output[0];
@@ -107,7 +145,7 @@ int xs_chrome_open_file(struct xs_process *process, struct xs_chrome *chrome, ui
 		return -EPERM;
 	if (fd == -ENOENT) {
 		*ret_offset = 0;
-		return xs_file_create(process, XS_FILE_TRACE, chrome->path, sizeof(chrome->path));
+		return create(process, chrome);
 	}
 	return fd;
 }

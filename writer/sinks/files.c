@@ -303,21 +303,24 @@ FILE *xs_file_begin(struct xs_process *process, enum xs_file kind, char *path, s
 
 	if (out)
 		return out;
+	xs_file_failed(process);
 	xs_tell("xstrace: cannot write %s: %s\n", path, strerror(fd < 0 ? -fd : errno));
 	if (fd >= 0)
 		close(fd);
 	return NULL;
 }
 
-void xs_file_end(FILE *out, const char *what, const char *path)
+bool xs_file_end(FILE *out, const char *what, const char *path)
 {
 	struct stat file;
 	bool bad = fflush(out) || ferror(out) || fstat(fileno(out), &file);
 
-	if (fclose(out) || bad)
+	if (fclose(out) || bad) {
 		xs_tell("xstrace: cannot write all of %s: %s\n", path, strerror(errno));
-	else
-		xs_tell_stored(what, path, file.st_dev, file.st_ino, 0);
+		return false;
+	}
+	xs_tell_stored(what, path, file.st_dev, file.st_ino, 0);
+	return true;
 }
 
 /* metrics/ in the process's directory, and the file's name there without its end. */
@@ -381,15 +384,31 @@ int xs_file_create_nameless(const struct xs_process *process)
 	return -EMFILE;
 }
 
-void xs_tell_write_error(struct xs_run *run, int error)
+void xs_file_failed(struct xs_process *process)
 {
+	if (!process->run->recovering)
+		return;
+	process->again = true;
+	process->run->again = true;
+}
+
+void xs_tell_write_error(struct xs_process *process, int error)
+{
+	const char *known = process->kept ? process->kept->output : "";
+	struct xs_run *run = process->run;
 	char dir[PATH_MAX];
 
+	xs_file_failed(process);
 	if (run->disk_error_told)
 		return;
 	(void)xs_path_from_root(run->options->output_dir, dir, sizeof(dir));
-	xs_tell("xstrace: cannot write the trace in %s: %s; the application goes on, what follows "
-		"is lost\n",
-		dir, strerror(-error));
+	if (run->recovering)
+		xs_tell("xstrace: --recover %s: cannot write all of %.*s: %s; the run directory "
+			"still has what is missing. Mend that and run this command again\n",
+			run->dir, PATH_MAX - 1, known[0] ? known : dir, strerror(-error));
+	else
+		xs_tell("xstrace: cannot write the trace in %s: %s; the application goes on, what "
+			"follows is lost\n",
+			dir, strerror(-error));
 	run->disk_error_told = true;
 }

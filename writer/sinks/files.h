@@ -36,9 +36,9 @@ int xs_file_create(struct xs_process *process, enum xs_file kind, char *path, si
 FILE *xs_file_begin(struct xs_process *process, enum xs_file kind, char *path, size_t size);
 /*
  * Ends such a file, with a line that says where it is, or that it is not whole; `what` begins that
- * line: "Call stacks are".
+ * line: "Call stacks are". False: it is not whole.
  */
-void xs_file_end(FILE *out, const char *what, const char *path);
+bool xs_file_end(FILE *out, const char *what, const char *path);
 /*
  * As xs_file_create(), of a device's hardware metrics: <output>.metrics.<pid>[.<rank>]<suffix>,
  * which devices share, or metrics/metrics_<device>.csv in the directory of --result-dir.
@@ -51,7 +51,12 @@ int xs_file_create_nameless(const struct xs_process *process);
  * yet. False: another descriptor holds it. Where there are no locks, it is true.
  */
 bool xs_file_lock(int fd);
-/* One line a run: a full disk is full for all processes. */
-void xs_tell_write_error(struct xs_run *run, int error);
+/*
+ * A file of the process cannot be written. --recover has the records still: its files stay, for
+ * another try.
+ */
+void xs_file_failed(struct xs_process *process);
+/* The same of the trace, and one line a run: a full disk is full for all processes. */
+void xs_tell_write_error(struct xs_process *process, int error);
 
 #endif

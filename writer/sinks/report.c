@@ -338,13 +338,15 @@ static size_t put_tail(char *tail, const struct xs_process *process, const struc
 	return (size_t)(o - tail);
 }
 
-static void close_report(const struct xs_process *process, struct xs_report *report)
+static void close_report(struct xs_process *process, struct xs_report *report)
 {
 	char tail[2048];
 	size_t length = put_tail(tail, process, report);
 	int error = xs_output_close(&report->out, tail, length);
 
 	tell_error(report, error);
+	if (error < 0 && report->to_file)
+		xs_file_failed(process);
 	if (report->to_file)
 		xs_tell_output("Log is", report->path, &report->out, error);
 	free(report);

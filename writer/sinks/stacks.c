@@ -273,7 +273,8 @@ static bool write_folded(struct xs_process *process)
 	if (!out)
 		return false;
 	print(out, process);
-	xs_file_end(out, "Call stacks are", path);
+	if (!xs_file_end(out, "Call stacks are", path))
+		xs_file_failed(process);
 	return true;
 }
 

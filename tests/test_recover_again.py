@@ -1,0 +1,131 @@
+"""xstrace --recover that cannot write all: the run directory stays as it was found, and a second one writes each task once."""
+
+import contextlib
+import os
+import resource
+import signal
+import subprocess
+import time
+
+import pytest
+
+from conftest import APPS, XSTRACE, Trace, mounted, root_only, wait_until
+from test_endings import recover
+from test_full import start_with_drain
+
+ITT = "--chrome-itt-logging"
+STEPS = ("tasks", "a", "2000", "wait", "tasks", "b", "20000")
+
+
+def killed_run(xstrace, options, words=("itt_steps", STEPS), traces=1):
+    """A run whose drain process was killed before half of it."""
+    run = xstrace.start(options, *words, stdin=subprocess.PIPE)
+    run.wait_for_output("ready 1\n")
+    wait_until(lambda: sum(path.stat().st_size > 1000 for path in xstrace.cwd.glob("itt_*")) == traces)
+    time.sleep(0.1)
+    os.kill(run.drain, signal.SIGKILL)
+    run.process.stdin.close()
+    run.wait()
+    return run
+
+
+def in_vain(run, cwd="/", lines=(1,), **popen):
+    """What is said (one line) by an attempt that could not write all."""
+    done = subprocess.run([XSTRACE, "--recover", run.dir], cwd=cwd, capture_output=True, text=True, timeout=60, **popen)
+    assert done.returncode == 125 and done.stderr.count("\n") in lines, (done.returncode, done.stderr)
+    assert f"--recover {run.dir}: cannot write" in done.stderr and str(run.cwd) in done.stderr and "again" in done.stderr
+    return done.stderr
+
+
+def check_second(run):
+    recover(run)
+    assert [run.trace.count("tasks", f"steps::{name}") for name in "ab"] == [2000, 20000]
+    assert run.trace.other["lost"] == 0 and "write_error" not in run.trace.other and "corrupt_rings" not in run.trace.other
+
+
+@contextlib.contextmanager
+def filled(place, left=0):
+    """No room but so many bytes."""
+    with (place / "junk").open("wb", buffering=0) as junk:
+        with contextlib.suppress(OSError):
+            while junk.write(bytes(4096)):
+                pass
+        junk.truncate(max(junk.tell() - left, 0))
+        yield
+    (place / "junk").unlink()
+
+
+def limit(size):
+    return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+
+@root_only
+@pytest.mark.parametrize("options, left", [("", 0), ("", 200 << 10), (" --compress zstd", 0), (" --compress zstd", 4096), (" --format perfetto", 65536)])
+def test_a_full_disk(xstrace, options, left):
+    with mounted(xstrace.cwd, "size=8m"):
+        run = killed_run(xstrace, ITT + options)
+        for _ in range(2):
+            with filled(xstrace.cwd, left):
+                assert "No space left" in in_vain(run)
+        if left and not options:  # what had room is a trace
+            (path,) = run.cwd.iterdir()
+            trace = Trace(path)
+            assert 2000 <= trace.count("tasks") < 22000 and trace.other["write_error"]
+        check_second(run)
+
+
+@pytest.mark.parametrize("options, more", [("", -1000), ("", 50000), (" --compress zstd", -1000), (" --compress zstd", 1000), (" --format perfetto", -1000)])
+def test_a_limit_for_files(xstrace, options, more):
+    """Also one below the length that the file has."""
+    run = killed_run(xstrace, ITT + options)
+    (trace,) = run.cwd.iterdir()
+    assert "File too large" in in_vain(run, preexec_fn=limit(trace.stat().st_size + more))
+    check_second(run)
+
+
+def test_a_directory_that_comes_back(xstrace):
+    run = killed_run(xstrace, ITT)
+    aside = xstrace.home / "aside"
+    xstrace.cwd.rename(aside)
+    assert "No such file" in in_vain(run)
+    assert not xstrace.cwd.exists()
+    aside.rename(xstrace.cwd)
+    check_second(run)
+
+
+@root_only
+def test_a_trace_that_had_no_room_for_its_head(xstrace):
+    """Nothing is there under its name, and nothing is missed."""
+    with mounted(xstrace.cwd, "size=8m"):
+        run = start_with_drain(signal.SIGKILL, xstrace, ITT, "itt_steps", STEPS[:3])
+        run.wait()
+        with filled(xstrace.cwd):
+            in_vain(run, cwd=run.cwd)
+        assert not list(xstrace.cwd.glob("*.json"))
+        recover(run)
+        assert run.trace.count("tasks") == 2000
+
+
+def test_records_of_the_backlog_stay(xstrace):
+    """Also those in chunks, of memory and on disk, that the first attempt has read."""
+    run = xstrace.start(f"{ITT} --ring-size 64K --backlog 1M", "itt_tasks", [600000, 2])
+    drain = run.drain
+    wait_until(lambda: list(xstrace.cwd.glob("*.json")))
+    time.sleep(0.05)
+    os.kill(drain, signal.SIGKILL)
+    run.wait()
+    size = max(path.stat().st_size for path in xstrace.cwd.glob("*.json"))
+    in_vain(run, lines=(1, 2), preexec_fn=limit(size + 20000))  # the other one: rings were full without a drain process
+    recover(run)
+    other = run.trace.other
+    assert other["events"] + other["lost"] == 2400000 and 0 <= other["events"] - 2 * run.trace.count("tasks") < 10
+    assert "corrupt_rings" not in other
+
+
+def test_of_several_processes_one_that_fails(xstrace):
+    """The others' traces are complete, and are left alone by the second attempt."""
+    script = f"{APPS}/itt_tasks 200; exec {APPS}/itt_steps {' '.join(STEPS)}"
+    run = killed_run(xstrace, ITT, ("sh", ["-c", script]), traces=2)
+    in_vain(run, preexec_fn=limit(200000))
+    recover(run)
+    assert sorted(trace.count("tasks") for trace in run.traces) == [200, 22000]
