@@ -304,7 +304,7 @@ def test_every_other_answer(xstrace, tmp_path, options):
     assert run.out.splitlines() == bare.out.splitlines()
 
 
-# a library that the user preloads and that answers dlsym() itself, as overlays of games do
+# a library that has a dlsym() of its own, as overlays of games do: a preloaded one comes before us, a linked one behind us
 OWN_DLSYM = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -333,12 +333,17 @@ int main(void)
 
 
 @plain_only
-def test_a_dlsym_of_the_users(xstrace, tmp_path):
-    """It comes behind us, and is the next one."""
+@pytest.mark.parametrize("how", ["linked", "preloaded"])
+def test_a_dlsym_of_the_users(xstrace, tmp_path, how):
     version = {"x86_64": "GLIBC_2.2.5", "aarch64": "GLIBC_2.17"}.get(os.uname().machine, "GLIBC_2.34")
     library = compile_c(tmp_path / "libown.so", OWN_DLSYM, "-shared", "-fPIC", f'-DVERSION="{version}"')
-    program = compile_c(tmp_path / "asks", ASKS_OWN)
-    run = xstrace(ITT, program, env={"LD_PRELOAD": str(library)})
+    program = compile_c(
+        tmp_path / "asks", ASKS_OWN, *(["-Wl,--no-as-needed", library, f"-Wl,-rpath,{tmp_path}"] if how == "linked" else [])
+    )
+    env = {"LD_PRELOAD": str(library)} if how == "preloaded" else {}
+    bare = xstrace.bare(program, env=env)
+    run = xstrace(ITT, program, env=env)
+    assert (bare.status, bare.out) == (0, "found\n")
     assert (run.status, run.out, run.err) == (0, "found\n", "")
 
 
