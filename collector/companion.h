@@ -44,6 +44,12 @@ typedef void xs_sandbox_function(bool sealed);
 void xs_companion_sandbox(xs_sandbox_function *function);
 
 /*
+ * libxstrace.so's dlsym(), for a library that comes before it and has one, too; it must be jumped
+ * to. NULL: there is none on this processor.
+ */
+void *xs_companion_dlsym(void *handle, const char *name) __attribute__((weak));
+
+/*
  * This program begins a run for itself: joins the run of `variable` (xs_run_variable()), although
  * it was started without one. False: it is in a run already, or has been, or cannot join.
  */

@@ -1,7 +1,8 @@
 /*
  * What the program does to itself that restricts us: it enters a sandbox, disables the time stamp
  * counter, or makes a process that shares its memory and a thread's variables. We intercept the C
- * library's functions; a system call made by the bare instruction is not seen.
+ * library's functions (lookups.c: also where a program asks for them by name); a system call made
+ * by the bare instruction is not seen.
  */
 #include <dlfcn.h>
 #include <linux/kcmp.h>

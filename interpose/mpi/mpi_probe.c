@@ -24,10 +24,10 @@
 #include <signal.h>
 #include <sys/mman.h>
 
-#include "mpi_symbols.h"
+#include "symbols.h"
 #include "sys.h"
 
-#pragma weak dlvsym /* of glibc; see mpi_symbols.c */
+#pragma weak dlvsym /* of glibc; see symbols.c */
 
 #define SYMBOLS 4096u
 static struct {
@@ -48,7 +48,7 @@ static bool is_of_mpi(const char *name)
 	       name[3] == '_';
 }
 
-static uint32_t last_symbol(const struct xs_mpi_symbols *s)
+static uint32_t last_symbol(const struct xs_elf_symbols *s)
 {
 	uint32_t buckets = s->gnu_hash[0], first = s->gnu_hash[1], last = 0;
 	const uint32_t *bucket = s->gnu_hash + 4 + s->gnu_hash[2] * (sizeof(ElfW(Addr)) / 4),
@@ -63,13 +63,13 @@ static uint32_t last_symbol(const struct xs_mpi_symbols *s)
 
 static void find_ours(void)
 {
-	const struct link_map *map = xs_mpi_self();
+	const struct link_map *map = xs_elf_self();
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE); /* no system call */
-	struct xs_mpi_symbols s;
+	struct xs_elf_symbols s;
 
 	if (!map)
 		return;
-	s = xs_mpi_symbols_of(map);
+	s = xs_elf_symbols_of(map);
 	if (!s.gnu_hash)
 		return;
 	base = map->l_addr;
@@ -83,7 +83,7 @@ static void find_ours(void)
 		ours[count].value = s.table[i].st_value;
 		ours[count].section = s.table[i].st_shndx;
 		for (uint32_t k = 0; k < xs_mpi_optional_count; k++)
-			if (xs_mpi_is_same(name, xs_mpi_optional[k].name))
+			if (xs_elf_is_same(name, xs_mpi_optional[k].name))
 				ours[count].probe = xs_mpi_optional[k].probe;
 		if (!first_page || (uintptr_t)ours[count].symbol < first_page)
 			first_page = (uintptr_t)ours[count].symbol;
@@ -167,10 +167,10 @@ static void *real(const char *name)
 	static const char *const versions[] = { "GLIBC_2.34", "GLIBC_2.2.5", "GLIBC_2.17" };
 	void *found = NULL;
 
-	for (const struct link_map *map = dlvsym ? NULL : xs_mpi_maps(); map && !found;
+	for (const struct link_map *map = dlvsym ? NULL : xs_elf_maps(); map && !found;
 	     map = map->l_next) {
-		struct xs_mpi_symbols s = xs_mpi_symbols_of(map);
-		const ElfW(Sym) *symbol = map->l_ld == _DYNAMIC ? NULL : xs_mpi_symbol(&s, name);
+		struct xs_elf_symbols s = xs_elf_symbols_of(map);
+		const ElfW(Sym) *symbol = map->l_ld == _DYNAMIC ? NULL : xs_elf_symbol(&s, name);
 
 		found = symbol ? (void *)(map->l_addr + symbol->st_value) : NULL;
 	}
@@ -196,8 +196,8 @@ XS_EXPORT void *dlopen(const char *path, int flags)
 		*(void **)&next = next_dlopen();
 	if (path)
 		look(true);
-	if (path && xs_mpi_is_same(path, "libunitrace_mpi.so") && xs_mpi_self())
-		path = xs_mpi_self()->l_name;
+	if (path && xs_elf_is_same(path, "libunitrace_mpi.so") && xs_elf_self())
+		path = xs_elf_self()->l_name;
 	return next(path, flags);
 }
 
@@ -210,7 +210,8 @@ XS_EXPORT void *dlsym(void *restrict handle, const char *restrict name)
 	static void *(*next)(void *restrict handle, const char *restrict name);
 
 	if (__builtin_expect(!next, 0))
-		*(void **)&next = real("dlsym");
+		*(void **)&next = xs_companion_dlsym ? (void *)(uintptr_t)xs_companion_dlsym
+						     : real("dlsym");
 	if (is_of_mpi(name))
 		look(false);
 	return next(handle, name);

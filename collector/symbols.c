@@ -1,37 +1,36 @@
 /*
- * Looks into symbol tables. It runs while the dynamic loader binds somebody, as mpi_probe.c does,
- * and keeps its rules.
+ * Looks into symbol tables. It runs while the dynamic loader binds somebody, as mpi_probe.c
+ * (interpose/mpi) does, and keeps its rules.
  */
-#include "mpi_symbols.h"
+#include "symbols.h"
 
 #include <elf.h>
-
-#include "mpi_wrap.h"
+#include <stddef.h>
 
 /*
  * What only one C library has: a program of musl's, which gets us by its environment, must start
- * all the same. MPI is not traced there.
+ * all the same; MPI is not traced there.
  */
 #pragma weak _r_debug
 extern struct r_debug *_dl_debug_addr __attribute__((weak)); /* musl's _r_debug */
 
-const struct link_map *xs_mpi_maps(void)
+const struct link_map *xs_elf_maps(void)
 {
 	return &_r_debug			   ? _r_debug.r_map
 	       : &_dl_debug_addr && _dl_debug_addr ? _dl_debug_addr->r_map
 						   : NULL;
 }
 
-bool xs_mpi_is_same(const char *a, const char *b)
+bool xs_elf_is_same(const char *a, const char *b)
 {
 	for (; *a && *a == *b; a++, b++)
 		;
 	return *a == *b;
 }
 
-struct xs_mpi_symbols xs_mpi_symbols_of(const struct link_map *map)
+struct xs_elf_symbols xs_elf_symbols_of(const struct link_map *map)
 {
-	struct xs_mpi_symbols s = { NULL, NULL, NULL };
+	struct xs_elf_symbols s = { NULL, NULL, NULL };
 	/* musl leaves them as they are in the file */
 	ElfW(Addr) base = &_r_debug ? 0 : map->l_addr;
 
@@ -49,7 +48,7 @@ struct xs_mpi_symbols xs_mpi_symbols_of(const struct link_map *map)
 	return s;
 }
 
-const ElfW(Sym) * xs_mpi_symbol(const struct xs_mpi_symbols *s, const char *name)
+const ElfW(Sym) * xs_elf_symbol(const struct xs_elf_symbols *s, const char *name)
 {
 	uint32_t hash = 5381, count, first, index;
 	const uint32_t *buckets, *chain;
@@ -69,28 +68,17 @@ const ElfW(Sym) * xs_mpi_symbol(const struct xs_mpi_symbols *s, const char *name
 		uint32_t entry = chain[index - first];
 
 		if ((entry | 1) == (hash | 1) && s->table[index].st_shndx != SHN_UNDEF &&
-		    xs_mpi_is_same(s->names + s->table[index].st_name, name))
+		    xs_elf_is_same(s->names + s->table[index].st_name, name))
 			return &s->table[index];
 		if (entry & 1)
 			return NULL;
 	}
 }
 
-const struct link_map *xs_mpi_self(void)
+const struct link_map *xs_elf_self(void)
 {
-	for (const struct link_map *map = xs_mpi_maps(); map; map = map->l_next)
+	for (const struct link_map *map = xs_elf_maps(); map; map = map->l_next)
 		if (map->l_ld == _DYNAMIC)
 			return map;
-	return NULL;
-}
-
-void *xs_mpi_probe(const char *name, const void *wrapper)
-{
-	for (const struct link_map *map = xs_mpi_maps(); map; map = map->l_next) {
-		struct xs_mpi_symbols s = xs_mpi_symbols_of(map);
-
-		if (map->l_ld != _DYNAMIC && xs_mpi_symbol(&s, name))
-			return (void *)(uintptr_t)wrapper;
-	}
 	return NULL;
 }

@@ -1,0 +1,212 @@
+/*
+ * dlsym(): a program may ask the C library alone, and not the process, for the functions by which
+ * it enters a sandbox, as Python's ctypes does: dlsym(dlopen("libc.so.6"), "prctl"). It gets those
+ * that sandbox.c has in front of them. Every other question goes on by a jump, since RTLD_NEXT and
+ * RTLD_DEFAULT mean the library that asks, which the real dlsym() knows by the return address.
+ *
+ * All of it may run at any time, also before our constructors, and while the runtime of a sanitizer
+ * starts: no function for text is called, and no sanitizer instruments this.
+ */
+#include <dlfcn.h>
+#include <link.h>
+#include <stdbool.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "symbols.h"
+
+#if defined(__x86_64__) || defined(__aarch64__)
+
+#pragma weak dlvsym /* of glibc; see symbols.c */
+
+typedef void *lookup_function(void *handle, const char *name);
+lookup_function *xs_next_dlsym __attribute__((visibility("hidden"), used));
+lookup_function *xs_dlsym_way(void *handle, const char *name)
+	__attribute__((visibility("hidden"), used));
+
+/*
+ * By a version who stands between us and glibc is passed over: there may be one, so the function
+ * that is found is asked for the next one. On each processor the oldest version is always there.
+ */
+#if defined(__x86_64__)
+#define VERSION "GLIBC_2.2.5"
+#else
+#define VERSION "GLIBC_2.17"
+#endif
+
+static lookup_function *of_glibc(void)
+{
+	lookup_function *found;
+
+	*(void **)&found = dlvsym(RTLD_NEXT, "dlsym", VERSION);
+	if (!found)
+		*(void **)&found = dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.34");
+	return found;
+}
+
+/* Where functions have no versions: the first one that comes behind us. */
+static lookup_function *of_another(void)
+{
+	lookup_function *found = NULL;
+
+	for (const struct link_map *map = xs_elf_self(); map && !found; map = map->l_next) {
+		struct xs_elf_symbols s = xs_elf_symbols_of(map);
+		const ElfW(Sym) *symbol = map->l_ld == _DYNAMIC ? NULL : xs_elf_symbol(&s, "dlsym");
+
+		if (symbol)
+			*(void **)&found = (void *)(map->l_addr + symbol->st_value);
+	}
+	return found;
+}
+
+/* The last call finds something: so none of ours leaves an error for dlerror(). */
+__attribute__((constructor)) static void find(void)
+{
+	lookup_function *found = dlvsym ? of_glibc() : of_another(), *next = NULL;
+
+	if (found)
+		*(void **)&next = found(RTLD_NEXT, "dlsym");
+	__atomic_store_n(&xs_next_dlsym, next ? next : found, __ATOMIC_RELAXED);
+}
+
+/* What we have in front of the C library's function of this name; NULL: nothing. */
+static void *watched(const char *name)
+{
+	if (xs_elf_is_same(name, "prctl"))
+		return (void *)(uintptr_t)prctl;
+	if (xs_elf_is_same(name, "syscall"))
+		return (void *)(uintptr_t)syscall;
+	return NULL;
+}
+
+/*
+ * Ours only in place of the one that ours calls. Another library may have a function of that name,
+ * which asks the C library for its own: if ours calls that one, ours must not be the answer.
+ *
+ * The last question is the program's, which decides what dlerror() says.
+ */
+static void *find_watched(void *handle, const char *name)
+{
+	void *behind = xs_next_dlsym(RTLD_NEXT, name), *found = xs_next_dlsym(handle, name);
+
+	return found && found == behind ? watched(name) : found;
+}
+
+/*
+ * With these handles whoever asks from behind us, to have the next function, must not get ours; all
+ * others find it by themselves.
+ */
+static bool is_of_caller(const void *handle)
+{
+	return handle == RTLD_NEXT || handle == RTLD_DEFAULT;
+}
+
+/* An indirect function (STT_GNU_IFUNC) may be resolved before we are bound to anything ourselves.
+ */
+static void *no_answer(void *handle, const char *name)
+{
+	(void)handle;
+	(void)name;
+	return NULL;
+}
+
+lookup_function *xs_dlsym_way(void *handle, const char *name)
+{
+	if (!__atomic_load_n(&xs_next_dlsym, __ATOMIC_RELAXED))
+		find();
+	if (!xs_next_dlsym)
+		return no_answer;
+	return !is_of_caller(handle) && watched(name) ? find_watched : xs_next_dlsym;
+}
+
+/* Looks at the first two letters. */
+#if defined(__x86_64__)
+__asm__(".pushsection .text\n"
+	".globl dlsym\n"
+	".type dlsym, @function\n"
+	"dlsym:\n"
+	"	.cfi_startproc\n"
+	"	endbr64\n"
+	"	movq xs_next_dlsym(%rip), %rax\n"
+	"	testq %rax, %rax\n"
+	"	je 3f\n"
+	"	cmpb $'p', (%rsi)\n"
+	"	je 1f\n"
+	"	cmpb $'s', (%rsi)\n"
+	"	je 2f\n"
+	"	jmp *%rax\n"
+	"1:	cmpb $'r', 1(%rsi)\n"
+	"	je 3f\n"
+	"	jmp *%rax\n"
+	"2:	cmpb $'y', 1(%rsi)\n"
+	"	je 3f\n"
+	"	jmp *%rax\n"
+	"3:	pushq %rdi\n"
+	"	pushq %rsi\n"
+	"	subq $8, %rsp\n"
+	"	.cfi_adjust_cfa_offset 24\n"
+	"	call xs_dlsym_way\n"
+	"	addq $8, %rsp\n"
+	"	popq %rsi\n"
+	"	popq %rdi\n"
+	"	.cfi_adjust_cfa_offset -24\n"
+	"	jmp *%rax\n"
+	"	.cfi_endproc\n"
+	".size dlsym, .-dlsym\n"
+	".globl xs_companion_dlsym\n"
+	".type xs_companion_dlsym, @function\n"
+	"xs_companion_dlsym:\n"
+	"	.cfi_startproc\n"
+	"	endbr64\n"
+	"	jmp dlsym\n"
+	"	.cfi_endproc\n"
+	".size xs_companion_dlsym, .-xs_companion_dlsym\n"
+	".popsection\n");
+#else
+__asm__(".pushsection .text\n"
+	".globl dlsym\n"
+	".type dlsym, %function\n"
+	"dlsym:\n"
+	"	.cfi_startproc\n"
+	"	hint #34\n" /* bti c */
+	"	adrp x16, xs_next_dlsym\n"
+	"	ldr x16, [x16, :lo12:xs_next_dlsym]\n"
+	"	cbz x16, 3f\n"
+	"	ldrb w17, [x1]\n"
+	"	cmp w17, #'p'\n"
+	"	b.eq 1f\n"
+	"	cmp w17, #'s'\n"
+	"	b.eq 2f\n"
+	"	br x16\n"
+	"1:	ldrb w17, [x1, #1]\n"
+	"	cmp w17, #'r'\n"
+	"	b.eq 3f\n"
+	"	br x16\n"
+	"2:	ldrb w17, [x1, #1]\n"
+	"	cmp w17, #'y'\n"
+	"	b.eq 3f\n"
+	"	br x16\n"
+	"3:	stp x0, x1, [sp, #-32]!\n"
+	"	str x30, [sp, #16]\n"
+	"	.cfi_adjust_cfa_offset 32\n"
+	"	.cfi_rel_offset x30, 16\n"
+	"	bl xs_dlsym_way\n"
+	"	mov x16, x0\n"
+	"	ldr x30, [sp, #16]\n"
+	"	ldp x0, x1, [sp], #32\n"
+	"	.cfi_restore x30\n"
+	"	.cfi_adjust_cfa_offset -32\n"
+	"	br x16\n"
+	"	.cfi_endproc\n"
+	".size dlsym, .-dlsym\n"
+	".globl xs_companion_dlsym\n"
+	".type xs_companion_dlsym, %function\n"
+	"xs_companion_dlsym:\n"
+	"	.cfi_startproc\n"
+	"	hint #34\n"
+	"	b dlsym\n"
+	"	.cfi_endproc\n"
+	".size xs_companion_dlsym, .-xs_companion_dlsym\n"
+	".popsection\n");
+#endif
+#endif
