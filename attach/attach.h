@@ -66,20 +66,14 @@ uint32_t at_name(struct at_stacks *stacks, const char *text);
 
 /* ---- thread.c: what threads did ---- */
 
-struct at_open {
-	uint32_t name;
-	uint64_t start;
-};
-
 struct at_thread {
-	struct xs_track track;
+	struct xs_track track; /* its open tasks are the functions that the thread is in */
 	pid_t tid;
 	char name[16], state;
-	uint32_t stack, depth; /* depth: of `open` */
-	uint64_t since;	       /* ns of the trace: the stack and state are those from then on */
+	uint32_t stack;
+	uint64_t since; /* ns of the trace: the stack and state are those from then on */
 	uint64_t cpu_first, cpu;
 	uint64_t waited, slices;
-	struct at_open *open; /* outermost first */
 };
 
 struct at_threads {

@@ -36,8 +36,8 @@ static struct at_thread *make(struct at_threads *threads, pid_t tid, uint64_t ns
 	}
 	thread = calloc(1, sizeof(*thread));
 	if (thread)
-		thread->open = calloc(AT_FRAMES_MAX + 2, sizeof(*thread->open));
-	if (!thread || !thread->open) {
+		thread->track.open = calloc(AT_FRAMES_MAX + 2, sizeof(*thread->track.open));
+	if (!thread || !thread->track.open) {
 		free(thread);
 		return NULL;
 	}
@@ -56,15 +56,17 @@ static struct at_thread *make(struct at_threads *threads, pid_t tid, uint64_t ns
 static void close_from(struct at_threads *threads, struct at_thread *thread, uint32_t depth,
 		       uint64_t ns)
 {
-	while (thread->depth > depth) {
-		const struct at_open *open = &thread->open[--thread->depth];
+	struct xs_track *track = &thread->track;
+
+	for (; track->depth > depth; track->depth--) {
+		const struct xs_open *open = &track->open[track->depth - 1];
 		const struct xs_task task = { .start = open->start,
 					      .end = ns,
-					      .name = open->name,
-					      .depth = thread->depth + 1 };
+					      .name = open->name.id,
+					      .depth = track->depth };
 
 		if (threads->process->plain_tasks && ns > open->start) {
-			threads->process->plain_tasks(&thread->track, &task, 1);
+			threads->process->plain_tasks(track, &task, 1);
 			thread->slices++;
 		}
 	}
@@ -92,6 +94,7 @@ static void show(struct at_threads *threads, struct at_thread *thread, uint64_t 
 	const struct at_stack *stack =
 		thread->stack == AT_NO_STACK ? NULL : &threads->stacks->list[thread->stack];
 	const char *state = state_name(thread->state);
+	struct xs_track *track = &thread->track;
 	uint32_t names[AT_FRAMES_MAX + 2], count = 0, same = 0;
 
 	if (stack && stack->cut)
@@ -100,11 +103,12 @@ static void show(struct at_threads *threads, struct at_thread *thread, uint64_t 
 		names[count++] = stack->names[i];
 	if (state)
 		names[count++] = at_name(threads->stacks, state);
-	while (same < count && same < thread->depth && thread->open[same].name == names[same])
+	while (same < count && same < track->depth && track->open[same].name.id == names[same])
 		same++;
 	close_from(threads, thread, same, ns);
-	for (; thread->depth < count; thread->depth++)
-		thread->open[thread->depth] = (struct at_open){ names[thread->depth], ns };
+	for (; track->depth < count; track->depth++)
+		track->open[track->depth] =
+			(struct xs_open){ .start = ns, .name = { .id = names[track->depth] } };
 }
 
 /*
@@ -152,7 +156,7 @@ static struct at_thread *find_or_make(struct at_threads *threads, pid_t tid, uin
 	open_sinks(threads);
 	thread = make(threads, tid, ns);
 	if (thread && !xs_sinks_add_track(&thread->track)) {
-		free(thread->open);
+		free(thread->track.open);
 		free(thread);
 		threads->count--;
 		return NULL;
@@ -203,8 +207,8 @@ static void end(struct at_threads *threads, struct at_thread *thread, uint64_t n
 	account(threads, thread, ns, thread->cpu);
 	close_from(threads, thread, 0, ns);
 	xs_sinks_drop_track(&thread->track);
-	free(thread->open);
-	thread->open = NULL;
+	free(thread->track.open);
+	thread->track.open = NULL;
 	if (!threads->ended)
 		threads->ended = calloc(AT_ENDED_MAX, sizeof(*threads->ended));
 	if (threads->ended && threads->ended_count < AT_ENDED_MAX) {
