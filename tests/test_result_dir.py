@@ -148,7 +148,8 @@ def test_no_link_is_followed_that_came_later(xstrace, options):
     """Who may write on the way to the results would choose where this user, who may be root, makes files."""
     (xstrace.home / "secret").mkdir()
     (xstrace.home / "R/deep").mkdir(parents=True)
-    script = f"{APPS}/cl_stacks; cd {xstrace.home}; mv R/deep moved; ln -s ../secret R/deep; {APPS}/cl_stacks"
+    written = 'while [ -z "$(ls R/deep)" ]; do sleep 0.01; done'  # or the first program's file were made in between
+    script = f"cd {xstrace.home}; {APPS}/cl_stacks; {written}; mv R/deep moved; ln -s ../secret R/deep; {APPS}/cl_stacks"
     run = xstrace(f"{options} --chrome-call-logging -h", "sh", ["-c", script], cwd=xstrace.home)
     assert run.status == 0 and "Not a directory" in "".join(run.said)
     assert not list((xstrace.home / "secret").iterdir())
