@@ -5,8 +5,15 @@
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "first.h"
+
+/*
+ * What was registered is never taken back: a program may load and unload a library again and again,
+ * whose destructors go with it. LLVM registers some hundreds.
+ */
+#define MOST 16384u
 
 typedef int register_function(void (*function)(void *), void *argument, void *library);
 
@@ -24,6 +31,7 @@ static void run(void *unused)
 int __cxa_atexit(void (*function)(void *), void *argument, void *library)
 {
 	static _Atomic(register_function *) slot;
+	static _Atomic uint32_t count;
 	register_function *real = atomic_load_explicit(&slot, memory_order_relaxed);
 	int result;
 
@@ -32,7 +40,9 @@ int __cxa_atexit(void (*function)(void *), void *argument, void *library)
 		atomic_store_explicit(&slot, real, memory_order_relaxed);
 	}
 	result = real(function, argument, library);
-	if (xs_first_is_wanted())
+	if (xs_first_is_wanted() && atomic_load_explicit(&count, memory_order_relaxed) < MOST) {
+		atomic_fetch_add_explicit(&count, 1, memory_order_relaxed);
 		(void)real(run, NULL, &__dso_handle);
+	}
 	return result;
 }

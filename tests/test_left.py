@@ -255,6 +255,49 @@ def test_the_wait_at_exit_comes_first(xstrace, when):
     assert [slice.name for slice in run.trace.device] == ["clEnqueueNativeKernel"]
 
 
+REGISTERS = r"""
+#include <CL/cl.h>
+#include <malloc.h>
+#include <stdio.h>
+
+int __cxa_atexit(void (*function)(void *), void *argument, void *library);
+void __cxa_finalize(void *library);
+
+static void destructor(void *unused)
+{
+	(void)unused;
+}
+
+/* as who loads and unloads a library of C++, whose handle is ever the same */
+int main(void)
+{
+	static int library;
+	cl_platform_id platform;
+	cl_device_id device;
+	size_t before;
+
+	clGetPlatformIDs(1, &platform, NULL);
+	clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, NULL);
+	clCreateCommandQueue(clCreateContext(NULL, 1, &device, NULL, NULL, NULL), device, 0, NULL);
+	before = mallinfo2().uordblks;
+	for (int i = 0; i < 600; i++) {
+		for (int k = 0; k < 100; k++)
+			__cxa_atexit(destructor, NULL, &library);
+		__cxa_finalize(&library);
+	}
+	printf("%zu\n", mallinfo2().uordblks - before);
+	return 0;
+}
+"""
+
+
+@needs_cl
+def test_what_is_registered_again_has_a_limit(xstrace):
+    program = compile_c(xstrace.home / "registers", REGISTERS, "-lOpenCL", "-DCL_TARGET_OPENCL_VERSION=120")
+    run = xstrace(KERNELS, program, timeout=60)
+    assert run.status == 0 and int(run.out) < 1 << 20
+
+
 HANGS = r"""
 #include <level_zero/ze_api.h>
 #include <unistd.h>
