@@ -295,7 +295,8 @@ int main(void)
 def test_what_is_registered_again_has_a_limit(xstrace):
     program = compile_c(xstrace.home / "registers", REGISTERS, "-lOpenCL", "-DCL_TARGET_OPENCL_VERSION=120")
     run = xstrace(KERNELS, program, timeout=60)
-    assert run.status == 0 and int(run.out) < 1 << 20
+    # 16,384 times ours and one of those that it comes behind, 32 bytes each; without a limit 60,000 times
+    assert run.status == 0 and int(run.out) < 3 << 19
 
 
 HANGS = r"""
