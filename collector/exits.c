@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "first.h"
+#include "sys.h"
 
 /*
  * What was registered is never taken back: a program may load and unload a library again and again,
@@ -40,7 +41,9 @@ int __cxa_atexit(void (*function)(void *), void *argument, void *library)
 		atomic_store_explicit(&slot, real, memory_order_relaxed);
 	}
 	result = real(function, argument, library);
-	if (xs_first_is_wanted() && atomic_load_explicit(&count, memory_order_relaxed) < MOST) {
+	/* in a sandbox the memory for it may be a system call that the program would not make */
+	if (xs_first_is_wanted() && !xs_is_sealed() &&
+	    atomic_load_explicit(&count, memory_order_relaxed) < MOST) {
 		atomic_fetch_add_explicit(&count, 1, memory_order_relaxed);
 		(void)real(run, NULL, &__dso_handle);
 	}
