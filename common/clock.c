@@ -140,9 +140,40 @@ void xs_timeline_fini(struct xs_timeline *line)
 	memset(line, 0, sizeof(*line));
 }
 
+void xs_timeline_looked(struct xs_timeline *line)
+{
+	if (line->clock != XS_CLOCK_MONOTONIC)
+		line->looked = read_clock(line->clock);
+}
+
+/*
+ * After a time in which nobody looked, longer than the last segment was meant for: it has become a
+ * straight line from its beginning to `now`. What was known before is not good enough: the first
+ * ms tell the frequency to some ppm, which is some us after a second. slope: as seen since the
+ * start; the line's is never far from it, whatever was done to the kernel's clock.
+ */
+static void join_up(struct xs_timeline *line, struct xs_clock_pair now, uint64_t slope)
+{
+	const struct xs_segment *last = &line->segments[line->count - 1];
+	struct xs_segment between = { .tick = line->looked };
+	uint64_t target = now.mono + (uint64_t)line->offset;
+
+	if (line->looked <= last->tick || line->looked >= now.tick || line->next <= last->tick ||
+	    now.tick - line->looked <= line->next - last->tick)
+		return;
+	between.ns = on_segment(last, between.tick);
+	between.slope = target > between.ns ? slope_of(target - between.ns, now.tick - between.tick)
+					    : 0;
+	if (between.slope < slope / 2)
+		between.slope = slope / 2;
+	if (between.slope > slope + slope / 2)
+		between.slope = slope + slope / 2;
+	if (between.slope)
+		(void)append(line, between);
+}
+
 void xs_timeline_update(struct xs_timeline *line)
 {
-	struct xs_segment *last = &line->segments[line->count - 1];
 	uint64_t elapsed, horizon;
 	struct xs_clock_pair now;
 	struct xs_segment fresh;
@@ -157,8 +188,9 @@ void xs_timeline_update(struct xs_timeline *line)
 	/* a segment at 1, 2, 4, ... ms, later one a second: few enough to keep all of them */
 	horizon = elapsed < 1000000000u ? elapsed : 1000000000u;
 	fresh.tick = now.tick;
-	fresh.ns = on_segment(last, now.tick);
 	fresh.slope = slope_of(elapsed, now.tick - line->first.tick);
+	join_up(line, now, fresh.slope);
+	fresh.ns = on_segment(&line->segments[line->count - 1], now.tick);
 	error = (int64_t)(now.mono + (uint64_t)line->offset - fresh.ns);
 	if (line->count > 1 && (uint64_t)llabs(error) > line->max_error)
 		line->max_error = (uint64_t)llabs(error);

@@ -62,6 +62,7 @@ struct xs_timeline {
 	struct xs_clock_pair first; /* where the timeline begins */
 	int64_t offset;		    /* result = CLOCK_MONOTONIC + offset */
 	uint64_t next;		    /* tick at which a new segment is due */
+	uint64_t looked;	    /* no later tick has been converted; 0: not known */
 	/* ns, largest disagreement with the kernel's clock found at a new segment */
 	uint64_t max_error;
 	struct xs_segment *segments;
@@ -81,6 +82,12 @@ void xs_timeline_fini(struct xs_timeline *line);
 
 /* To be called before ticks that were read just now are converted; cheap when no segment is due. */
 void xs_timeline_update(struct xs_timeline *line);
+/*
+ * Nothing later than now has been converted, and nothing will be before the next update. However
+ * long it is until that (a process that is stopped, or sleeps), the time between is then told by
+ * both its ends instead of by what was known before it.
+ */
+void xs_timeline_looked(struct xs_timeline *line);
 
 /*
  * Ticks from `from` on, `length` of them, that lie on one segment, and for which numbers of 64 bits

@@ -94,8 +94,11 @@ static uint64_t go(double seconds, double step_ns)
 		uint64_t tick, ns;
 	} said[4096];
 	size_t count = 0;
-	uint64_t worst = 0, last_tick = counter, last = ns(counter);
+	uint64_t worst = 0, last_tick, last;
 
+	xs_timeline_update(&line);
+	last_tick = counter;
+	last = ns(counter);
 	for (double t = 0; t < seconds * 1e9; t += step_ns) {
 		uint64_t tick, value;
 
@@ -113,6 +116,7 @@ static uint64_t go(double seconds, double step_ns)
 			said[count].tick = tick;
 			said[count++].ns = value;
 		}
+		xs_timeline_looked(&line);
 		if (tap_failures > 20)
 			break;
 	}
@@ -269,6 +273,37 @@ static void raw_clock(void)
 	xs_timeline_fini(&line);
 }
 
+/* The clock is not looked at for some seconds soon after its start: what was in that time? */
+static void held_up(void)
+{
+	static const enum xs_clock clocks[] = { XS_CLOCK_TSC, XS_CLOCK_RAW };
+
+	for (size_t i = 0; i < 2; i++) {
+		uint64_t ticks[100], truth[100], before, worst = 0;
+
+		jitter = 200;
+		start(clocks[i]);
+		(void)(clocks[i] == XS_CLOCK_TSC ? go(0.006, 1e5) : 0);
+		xs_timeline_looked(&line);
+		before = ns(line.looked);
+		for (int k = 0; k < 100; k++) {
+			pass(3e7);
+			truth[k] = true_ns();
+			ticks[k] = read_clock(clocks[i]);
+		}
+		xs_timeline_update(&line);
+		for (int k = 0; k < 100; k++)
+			if (distance(ns(ticks[k]), truth[k]) > worst)
+				worst = distance(ns(ticks[k]), truth[k]);
+		CHECK(worst < 2000, "%" PRIu64 " ns off", worst);
+		CHECK(ns(line.looked) == before, "what was said stays");
+		if (clocks[i] == XS_CLOCK_TSC)
+			seams();
+		xs_timeline_fini(&line);
+	}
+	jitter = 0;
+}
+
 static void monotonic_clock(void)
 {
 	start(XS_CLOCK_MONOTONIC);
@@ -357,6 +392,7 @@ int main(int argc, char **argv)
 	tap_run("a slewed clock", slewed);
 	tap_run("jumps", jumps);
 	tap_run("CLOCK_MONOTONIC_RAW", raw_clock);
+	tap_run("nobody looks", held_up);
 	tap_run("CLOCK_MONOTONIC", monotonic_clock);
 	tap_run("ticks far away", far_ticks);
 	tap_run("wrong beginnings", wrong_beginnings);

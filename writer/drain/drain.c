@@ -311,6 +311,7 @@ static void drain_loop(struct xs_loop *loop)
 		uint64_t read, window = xs_window_follow(&loop->window, &loop->run), sleep;
 		bool soon, busy, waiting;
 
+		xs_loop_look_at_clocks(loop);
 		xs_loop_hear(loop);
 		if (xs_demand_serve(&loop->run, &loop->processes, &window))
 			(void)xs_loop_find(loop, true);
@@ -353,6 +354,8 @@ static void drain_loop(struct xs_loop *loop)
 		atomic_store_explicit(&bell->sleeping, 1, memory_order_relaxed);
 		atomic_thread_fence(memory_order_seq_cst);
 		sleep = soon ? SLEEP_LOW : SLEEP + loop->patience;
+		xs_timeline_looked(&loop->run.clock);
+		xs_timeline_looked(&loop->run.raw);
 		if (!has_news(loop, joined))
 			xs_doorbell_wait(bell, rung, sleep < window ? sleep : window);
 		atomic_store_explicit(&bell->sleeping, 0, memory_order_relaxed);

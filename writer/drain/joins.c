@@ -297,15 +297,20 @@ bool xs_loop_find(struct xs_loop *loop, bool all)
 	return look.again || look.blind;
 }
 
-uint64_t xs_loop_read(struct xs_loop *loop)
+void xs_loop_look_at_clocks(struct xs_loop *loop)
 {
-	uint64_t read = 0;
-
 	xs_timeline_update(&loop->run.clock);
 	xs_timeline_update(&loop->run.raw);
 	if (atomic_load_explicit(&loop->run.control->segment_count, memory_order_relaxed) !=
 	    loop->run.clock.count)
 		xs_run_save_clock(&loop->run);
+}
+
+uint64_t xs_loop_read(struct xs_loop *loop)
+{
+	uint64_t read = 0;
+
+	xs_loop_look_at_clocks(loop);
 	if (loop->run.flight)
 		xs_flight_look(&loop->run);
 	for (struct xs_process *p = loop->processes; p; p = p->next)

@@ -67,6 +67,8 @@ void xs_loop_hear(struct xs_loop *loop);
 bool xs_loop_find(struct xs_loop *loop, bool all);
 /* Tells, for --recover, which processes have left no file of their own. */
 void xs_loop_look_for_gone(struct xs_loop *loop);
+/* Before anything that was recorded by now is read. */
+void xs_loop_look_at_clocks(struct xs_loop *loop);
 /* Reads all rings once; returns the bytes read. */
 uint64_t xs_loop_read(struct xs_loop *loop);
 
