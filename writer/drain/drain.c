@@ -300,13 +300,27 @@ static bool all_read(struct xs_loop *loop, uint32_t joined)
 	return !loop->processes;
 }
 
+/* Until somebody rings, or for so many ns. */
+static void rest(struct xs_loop *loop, uint32_t rung, uint32_t joined, uint64_t most)
+{
+	struct xs_doorbell *bell = &loop->run.mailbox->bell;
+
+	xs_timeline_looked(&loop->run.clock);
+	xs_timeline_looked(&loop->run.raw);
+	/* Dekker with xs_doorbell_ring(): either we see its step or it sees us asleep */
+	atomic_store_explicit(&bell->sleeping, 1, memory_order_relaxed);
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!has_news(loop, joined))
+		xs_doorbell_wait(bell, rung, most);
+	atomic_store_explicit(&bell->sleeping, 0, memory_order_relaxed);
+}
+
 static void drain_loop(struct xs_loop *loop)
 {
 	struct xs_mailbox *mailbox = loop->run.mailbox;
-	struct xs_doorbell *bell = &mailbox->bell;
 
 	for (;;) {
-		uint32_t rung = atomic_load_explicit(&bell->rung, memory_order_relaxed);
+		uint32_t rung = atomic_load_explicit(&mailbox->bell.rung, memory_order_relaxed);
 		uint32_t joined = atomic_load_explicit(&mailbox->joined, memory_order_acquire);
 		uint64_t read, window = xs_window_follow(&loop->window, &loop->run), sleep;
 		bool soon, busy, waiting;
@@ -350,15 +364,8 @@ static void drain_loop(struct xs_loop *loop)
 			tell_app_finished(loop, waiting);
 		if (loop->app_finished)
 			xs_last_words(loop);
-		/* Dekker with xs_doorbell_ring(): either we see its step or it sees us asleep */
-		atomic_store_explicit(&bell->sleeping, 1, memory_order_relaxed);
-		atomic_thread_fence(memory_order_seq_cst);
 		sleep = soon ? SLEEP_LOW : SLEEP + loop->patience;
-		xs_timeline_looked(&loop->run.clock);
-		xs_timeline_looked(&loop->run.raw);
-		if (!has_news(loop, joined))
-			xs_doorbell_wait(bell, rung, sleep < window ? sleep : window);
-		atomic_store_explicit(&bell->sleeping, 0, memory_order_relaxed);
+		rest(loop, rung, joined, sleep < window ? sleep : window);
 	}
 }
 
