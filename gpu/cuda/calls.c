@@ -158,10 +158,10 @@ static __attribute__((noinline)) void enter(CUpti_CallbackDomain domain, CUpti_C
 	struct going *going;
 	uint32_t depth;
 
-	if (driver && xs_cuda_is_ours)
+	if ((driver && xs_cuda_is_ours) || (inside.depth && is_within(driver, data))) {
+		owe(false);
 		return;
-	if (inside.depth && is_within(driver, data))
-		return;
+	}
 	depth = inside.depth;
 	going = &inside.going[depth % NESTED];
 	owe(true);
@@ -334,14 +334,18 @@ static __attribute__((noinline, cold)) uintptr_t still_told(uintptr_t told)
 	return 0;
 }
 
-static void tell(bool guest, CUpti_CallbackDomain domain, CUpti_CallbackId id,
-		 const CUpti_CallbackData *call)
+static inline bool is_api(CUpti_CallbackDomain domain)
 {
-	bool is_api = domain == CUPTI_CB_DOMAIN_RUNTIME_API || domain == CUPTI_CB_DOMAIN_DRIVER_API;
+	return domain == CUPTI_CB_DOMAIN_RUNTIME_API || domain == CUPTI_CB_DOMAIN_DRIVER_API;
+}
 
+/* Apart: what comes before inside.told is set is what a jump leaves without a trace. */
+static __attribute__((noinline)) void tell(bool guest, CUpti_CallbackDomain domain,
+					   CUpti_CallbackId id, const CUpti_CallbackData *call)
+{
 	if (__builtin_expect(xs_cuda_asked.profiles, 0) && domain == CUPTI_CB_DOMAIN_DRIVER_API)
 		profile(id, call);
-	if (__builtin_expect(is_api, 1)) {
+	if (__builtin_expect(is_api(domain), 1)) {
 		if (guest) {
 			/* what the thread is in is not the guest's */
 			if (call->callbackSite == CUPTI_API_ENTER)
@@ -357,6 +361,13 @@ static void tell(bool guest, CUpti_CallbackDomain domain, CUpti_CallbackId id,
 	}
 }
 
+/* Will enter() be asked, and not for what may be a call's own? */
+static inline bool begins(CUpti_CallbackDomain domain, const CUpti_CallbackData *call)
+{
+	return is_api(domain) && call->callbackSite == CUPTI_API_ENTER && !xs_paused() &&
+	       !(inside.depth && domain == CUPTI_CB_DOMAIN_DRIVER_API);
+}
+
 void CUPTIAPI xs_cuda_on_call(void *user, CUpti_CallbackDomain domain, CUpti_CallbackId id,
 			      const void *data)
 {
@@ -369,7 +380,7 @@ void CUPTIAPI xs_cuda_on_call(void *user, CUpti_CallbackDomain domain, CUpti_Cal
 	}
 	if (__builtin_expect(outer, 0))
 		outer = still_told(outer);
-	inside.told = XS_FRAME_MARK();
+	inside.told = XS_FRAME_MARK() | (begins(domain, data) ? OWES : 0);
 	atomic_signal_fence(memory_order_seq_cst);
 	tell(false, domain, id, data);
 	atomic_signal_fence(memory_order_seq_cst);
