@@ -152,14 +152,15 @@ void xs_timeline_looked(struct xs_timeline *line)
  * ms tell the frequency to some ppm, which is some us after a second. slope: as seen since the
  * start; the line's is never far from it, whatever was done to the kernel's clock.
  */
-static void join_up(struct xs_timeline *line, struct xs_clock_pair now, uint64_t slope)
+static void join_up(struct xs_timeline *line, uint64_t looked, struct xs_clock_pair now,
+		    uint64_t slope)
 {
 	const struct xs_segment *last = &line->segments[line->count - 1];
-	struct xs_segment between = { .tick = line->looked };
+	struct xs_segment between = { .tick = looked };
 	uint64_t target = now.mono + (uint64_t)line->offset;
 
-	if (line->looked <= last->tick || line->looked >= now.tick || line->next <= last->tick ||
-	    now.tick - line->looked <= line->next - last->tick)
+	if (looked <= last->tick || looked >= now.tick || line->next <= last->tick ||
+	    now.tick - looked <= line->next - last->tick)
 		return;
 	between.ns = on_segment(last, between.tick);
 	between.slope = target > between.ns ? slope_of(target - between.ns, now.tick - between.tick)
@@ -174,11 +175,12 @@ static void join_up(struct xs_timeline *line, struct xs_clock_pair now, uint64_t
 
 void xs_timeline_update(struct xs_timeline *line)
 {
-	uint64_t elapsed, horizon;
+	uint64_t elapsed, horizon, looked = line->looked;
 	struct xs_clock_pair now;
 	struct xs_segment fresh;
 	int64_t error, correction;
 
+	line->looked = 0; /* whatever comes of this, ticks are converted after it */
 	if (line->clock == XS_CLOCK_MONOTONIC || read_clock(line->clock) < line->next)
 		return;
 	now = xs_clock_pair(line->clock);
@@ -189,7 +191,7 @@ void xs_timeline_update(struct xs_timeline *line)
 	horizon = elapsed < 1000000000u ? elapsed : 1000000000u;
 	fresh.tick = now.tick;
 	fresh.slope = slope_of(elapsed, now.tick - line->first.tick);
-	join_up(line, now, fresh.slope);
+	join_up(line, looked, now, fresh.slope);
 	fresh.ns = on_segment(&line->segments[line->count - 1], now.tick);
 	error = (int64_t)(now.mono + (uint64_t)line->offset - fresh.ns);
 	if (line->count > 1 && (uint64_t)llabs(error) > line->max_error)
