@@ -308,6 +308,19 @@ def test_xstrace_as_process_1(xstrace):
     assert sorted(Trace(path).count("tasks") for path in xstrace.cwd.glob("itt_steps.*.json")) == [10, 20]
 
 
+@pytest.mark.parametrize("part", range(2))
+def test_an_exec_at_the_end_of_the_application(tmp_path, part):
+    """The only process of the run has neither arguments nor environment then: it is waited for, and has its trace."""
+    script = f"{'env A=1 ' * 6} {APPS}/itt_tasks 5 & exit 3"
+    for i in range(40):
+        home = tmp_path / str(i)
+        home.mkdir()
+        assert subprocess.run([XSTRACE, ITT, "sh", "-c", script], cwd=home, capture_output=True).returncode == 3
+        (path,) = wait_until(lambda home=home: list(home.glob("itt_tasks.*.json")), 10)
+        wait_until(lambda path=path: path.read_text().endswith("]}}\n"))
+        assert sum(thread["records"] for thread in Trace(path).other["threads"]) == 10
+
+
 def test_process_that_ends_while_its_child_traces(xstrace):
     """Orphans of orphans, each with a trace."""
     script = f"(({APPS}/itt_tasks 5; sleep 0.1; {APPS}/itt_tasks 6) &) & exec {APPS}/itt_tasks 4"

@@ -3,6 +3,7 @@
  */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -204,12 +205,45 @@ int xs_run_open(struct xs_run *run, const char *dir, int channel)
 	return open_clocks(run);
 }
 
-/* Does the process `pid` belong to this run, by the environment that it was started with? */
+/*
+ * In the middle of an exec: the new program is known, its arguments and its environment are not
+ * there yet. A thread of the kernel has no program.
+ */
+static bool is_in_exec(int pid)
+{
+	char path[48], byte;
+	ssize_t n;
+	int fd;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	if (readlink(path, &byte, 1) < 0)
+		return false;
+	(void)snprintf(path, sizeof(path), "/proc/%d/cmdline", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	n = read(fd, &byte, 1);
+	close(fd);
+	return !n;
+}
+
+/*
+ * Does the process `pid` belong to this run, by the environment that it was started with? While it
+ * is in exec it may, so far as anybody sees; if that has ended between our looks, we look again.
+ */
 static bool belongs(const struct xs_run *run, int pid)
 {
 	if (kill(pid, 0) < 0 && errno == ESRCH)
 		return false;
-	return xs_has_variable(run, pid) == 1 && xs_pid_alive(pid, 0);
+	for (int turn = 0; turn < 3; turn++) {
+		int has = xs_has_variable(run, pid);
+
+		if (has < 0)
+			return false;
+		if (has || is_in_exec(pid))
+			return xs_pid_alive(pid, 0);
+	}
+	return false;
 }
 
 /* The pid that the kernel gave out last; 0 when unknown. */
@@ -228,17 +262,22 @@ static int newest_pid(void)
 
 bool xs_run_has_descendant(const struct xs_run *run, bool (*is_one)(int pid))
 {
-	int first = run->app_pid, last = newest_pid();
+	int first = run->app_pid, last = newest_pid(), seen = first;
 	struct dirent *entry;
 	bool found = false;
 	DIR *dir;
 
 	/* the usual case: few processes are younger than the application */
-	if (last >= first && last - first < 1000) {
-		for (int pid = first + 1; pid <= last && !found; pid++)
-			found = belongs(run, pid) && is_one(pid);
-		return found;
+	while (last > seen && last - first < 1000) {
+		while (seen < last && !found)
+			found = belongs(run, ++seen) && is_one(seen);
+		if (found)
+			return true;
+		/* what was not there yet, and whose parent is gone by now */
+		last = newest_pid();
 	}
+	if (last == seen)
+		return false;
 	dir = opendir("/proc");
 	if (!dir)
 		return false;
