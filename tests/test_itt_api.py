@@ -358,6 +358,29 @@ def test_metadata(scenario):
     assert len(s.instants()) == 1
 
 
+FLAGS = ("cut", "cancelled", "clock", "unfinished")
+KEYS_OF_FLAGS = r"""
+#include <ittnotify.h>
+int main(void)
+{
+	__itt_domain *domain = __itt_domain_create("d");
+	const char *keys[] = { "cut", "cancelled", "clock", "unfinished" };
+
+	__itt_task_begin(domain, __itt_null, __itt_null, __itt_string_handle_create("open"));
+	for (int i = 0; i < 4; i++)
+		__itt_metadata_str_add(domain, __itt_null, __itt_string_handle_create(keys[i]), "mine", 0);
+	return 0;
+}
+"""
+
+
+def test_metadata_with_the_names_of_flags(xstrace):
+    """A program's own key is beside the flag of that name: two members of one name would be one for a reader."""
+    run = xstrace("--chrome-itt-logging", compile_c(xstrace.home / "keys", KEYS_OF_FLAGS))
+    (task,) = [event for event in run.trace.events if event["name"] == "d::open"]
+    assert task["args"] == {f"{key} (metadata)": ["mine"] for key in FLAGS} | {"unfinished": True}
+
+
 def test_metadata_with_a_scope(scenario):
     s = scenario("scopes")
     assert s.one("scopes::around").args == {"task": [0], "text": ["task"]}

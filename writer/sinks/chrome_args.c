@@ -131,6 +131,17 @@ static char *put_values(char *o, const struct xs_arg *arg, const unsigned char *
 	return o;
 }
 
+/* What put_flags() writes; a program's own key of that name is no flag, and not to be lost. */
+static bool is_flag(const char *text, size_t length)
+{
+	static const char flags[][12] = { "cut", "cancelled", "clock", "unfinished" };
+
+	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
+		if (length == strlen(flags[i]) && !memcmp(text, flags[i], length))
+			return true;
+	return false;
+}
+
 /* At most 6 * 256 + 8 bytes. */
 static char *put_key(char *o, const struct xs_process *process, uint32_t id)
 {
@@ -138,7 +149,10 @@ static char *put_key(char *o, const struct xs_process *process, uint32_t id)
 	const char *text = xs_text_of(process->run, id, &length);
 
 	made.cut |= length > 256;
-	return xs_put(xs_json_escape(xs_put(o, "\""), text, length < 256 ? length : 256), "\":[");
+	o = xs_json_escape(xs_put(o, "\""), text, length < 256 ? length : 256);
+	if (is_flag(text, length))
+		o = xs_put(o, " (metadata)");
+	return xs_put(o, "\":[");
 }
 
 /* So that the next one need not be escaped; not if it is too long to be remembered. */
