@@ -335,9 +335,12 @@ struct xs_thread_since {
  * What the drain process knows about the records of a ring before its tail, kept so that a
  * successor can go on (--recover).
  */
-#define XS_RING_SAVED 125u
+#define XS_RING_SAVED 124u
 struct xs_ring_saved {
 	uint64_t tail, records;
+	/* of the threads that had the ring before this one */
+	uint64_t past_records;
+	uint32_t past_threads, reserved;
 	uint32_t tid, depth;
 	uint32_t name, row; /* of the thread, and of the track that its tasks go to; interned */
 	union {		    /* so many as `depth` says */

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from conftest import APPS, XSTRACE, Trace, mounted, root_only, wait_until
+from conftest import APPS, XSTRACE, Trace, compile_c, mounted, root_only, wait_until
 from test_endings import recover
 from test_full import start_with_drain
 
@@ -81,6 +81,50 @@ def test_a_limit_for_files(xstrace, options, more):
     (trace,) = run.cwd.iterdir()
     assert "File too large" in in_vain(run, preexec_fn=limit(trace.stat().st_size + more))
     check_second(run)
+
+
+IN_TURN = r"""
+#include <ittnotify.h>
+#include <pthread.h>
+#include <stdio.h>
+static __itt_domain *domain;
+static void *work(void *none)
+{
+	__itt_string_handle *name = __itt_string_handle_create("t");
+	for (int i = 0; i < 500; i++) {
+		__itt_task_begin(domain, __itt_null, __itt_null, name);
+		__itt_task_end(domain);
+	}
+	return none;
+}
+int main(void)
+{
+	domain = __itt_domain_create("turns");
+	work(NULL);
+	for (int i = 0; i < 20; i++) {
+		pthread_t thread;
+		if (i == 10) {
+			puts("ready 1");
+			fflush(stdout);
+			getchar();
+		}
+		if (!pthread_create(&thread, NULL, work, NULL))
+			pthread_join(thread, NULL);
+	}
+	return 0;
+}
+"""
+
+
+def test_counts_of_threads_that_shared_a_ring(xstrace):
+    """Of those before the last one in it a killed drain process leaves the sums: nothing is missing in the counts."""
+    app = compile_c(xstrace.home / "itt_turns", IN_TURN)
+    run = killed_run(xstrace, ITT, (app, []))
+    recover(run)
+    other = run.trace.other
+    assert run.trace.count("tasks", "turns::t") == 21 * 500 and (other["lost"], other["events"]) == (0, 21 * 1000)
+    assert len(other["threads"]) + other["threads_omitted"] == 21
+    assert sum(thread["records"] for thread in other["threads"]) == 1000 * len(other["threads"])
 
 
 def test_a_directory_that_comes_back(xstrace):

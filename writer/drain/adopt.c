@@ -202,6 +202,19 @@ static void begin_again(struct xs_track *track, const struct xs_ring_saved *save
 }
 
 /*
+ * The same trace: of the threads that had the ring before this one, only these counts are known.
+ */
+static void go_on_counting(struct xs_track *track, const struct xs_ring_saved *saved)
+{
+	track->past_records = saved->past_records;
+	track->past_threads = saved->past_threads;
+	track->process->events += saved->past_records;
+	track->process->threads_omitted += saved->past_threads;
+	if (saved->tid)
+		xs_track_stats(track, saved->tid, saved->name);
+}
+
+/*
  * Can that be what was kept of the ring? It is the drain process's own, but other processes of the
  * same user could write there.
  */
@@ -212,7 +225,9 @@ static bool is_possible(const struct xs_track *track, uint32_t state,
 	uint64_t latest = xs_process_ns(process, xs_tick(process->run->use_tsc) + XS_SKEW);
 
 	if (state > XS_SAVED_1_NEXT_0 || saved->depth > XS_RING_SAVED || saved->tail % 16 ||
-	    saved->records > saved->tail / 16)
+	    saved->records > saved->tail / 16 ||
+	    saved->past_records > saved->tail / 16 - saved->records ||
+	    saved->past_threads > saved->tail / 16)
 		return false;
 	for (uint32_t i = 0; i < saved->depth; i++)
 		if (process->run->options->flight ? saved->since[i].pos > saved->tail
@@ -262,8 +277,10 @@ static void restore(struct xs_track *track)
 	track->records = saved->records;
 	if (flight)
 		go_back(track, saved);
-	if (track->process->run->cuts)
+	else if (track->process->run->cuts)
 		begin_again(track, saved);
+	else
+		go_on_counting(track, saved);
 	for (uint32_t i = 0; i < saved->depth && i < XS_RING_SAVED && !flight; i++) {
 		const struct xs_open_task *open = &saved->open[i];
 

@@ -34,6 +34,8 @@ static void save(struct xs_track *track)
 		depth = track->since_count;
 	saved->tail = track->pos;
 	saved->records = track->records;
+	saved->past_records = track->past_records;
+	saved->past_threads = track->past_threads;
 	saved->tid = track->tid;
 	saved->row = track->row;
 	saved->name = track->thread == UINT32_MAX ? 0 : track->process->threads[track->thread].name;

@@ -125,6 +125,8 @@ void xs_track_close_stats(struct xs_track *track, uint64_t lost)
 	lost = lost > track->lost_base ? lost - track->lost_base : 0;
 	process->lost += lost;
 	process->events += track->records;
+	track->past_records += track->records;
+	track->past_threads += track->tid != 0;
 	if (track->thread < process->thread_count) {
 		take_given_name(process, &process->threads[track->thread]);
 		process->threads[track->thread].lost += lost;

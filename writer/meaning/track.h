@@ -57,10 +57,12 @@ struct xs_track {
 	struct xs_moved moved;
 	uint64_t head; /* where the records end that are being read */
 	uint64_t records, lost_base;
-	uint32_t tid, thread; /* thread: index in process->threads */
-	bool omitted;	      /* there was no room for the thread there */
-	bool dirty;	      /* consumed since the last commit */
-	uint64_t odd_head;    /* the last one that could not be; 0: none */
+	uint64_t past_records; /* of threads that have had the ring, … */
+	uint32_t past_threads; /* … and how many those are */
+	uint32_t tid, thread;  /* thread: index in process->threads */
+	bool omitted;	       /* there was no room for the thread there */
+	bool dirty;	       /* consumed since the last commit */
+	uint64_t odd_head;     /* the last one that could not be; 0: none */
 	/* tick: a record from there on is looked at more closely, for the next two */
 	uint64_t look_at;
 	uint64_t latest; /* tick: what says to be later is spoilt */
