@@ -337,6 +337,19 @@ def test_a_trace_of_ours_without_events_is_ok(make):
         assert run(CHECK, make(text)).returncode == 0
 
 
+@pytest.mark.parametrize("magic", [bytes(4), b"abcd"], ids=["zeros", "junk"])
+def test_a_frame_whose_beginning_is_damaged(make, zstd_reader, magic):
+    """It is no end of the file, whoever decompresses: what follows is missing."""
+    zstandard = pytest.importorskip("zstandard")
+    text = text_of_trace(normal_events(300)).encode()
+    frames = [zstandard.compress(text[at : at + len(text) // 3 + 1]) for at in range(0, len(text), len(text) // 3 + 1)]
+    path = make(frames[0] + magic + frames[1][4:] + frames[2], "w.json.zst")
+    hidden = {"PYTHONPATH": str(without_zstandard(path.parent))} if zstd_reader == "command" else {}
+    for command in (CHECK, SUMMARY):
+        done = run(command, path, env=os.environ | hidden)
+        assert done.returncode == 1 and "damaged" in done.stdout.lower(), done
+
+
 # ---- zstd windows ----
 
 

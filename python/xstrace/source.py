@@ -208,11 +208,11 @@ class Source:
                 process.wait()
             finally:
                 process.kill()  # nothing, when it has ended
-        if process.returncode > 0:
-            if re.search("corrupt|checksum|too much memory|Window size larger", message):
-                self.error = self._why(message)
-            else:
+        if process.returncode:
+            if re.search("premature end|unknown header", message):  # within a frame, or its first 4 bytes
                 self.cut = True
+            else:
+                self.error = self._why(message) or f"zstd has ended with {process.returncode}"
 
     def _from_its_beginning(self, head):
         """The file for another process to read all of; of a pipe `head` is gone, so that it gets a copy."""
