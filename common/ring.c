@@ -29,10 +29,24 @@ static uint64_t step_of(const struct xs_producer *producer)
 }
 
 static const struct xs_consumer *the_consumer;
+/* Who that is, as it was when we joined: others can write there. 0: it had not said so yet. */
+static struct {
+	int32_t pid;
+	uint64_t start;
+} who;
 
 void xs_ring_set_consumer(const struct xs_consumer *consumer)
 {
 	the_consumer = consumer;
+	who.start = consumer->start;
+	who.pid = consumer->pid;
+}
+
+static bool consumer_lives(void)
+{
+	return who.pid > 0 ? xs_pid_alive(who.pid, who.start)
+			     : the_consumer->pid <= 0 ||
+				       xs_pid_alive(the_consumer->pid, the_consumer->start);
 }
 
 static uint32_t heartbeat(void)
@@ -162,8 +176,7 @@ static bool wait_for_room(struct xs_producer *p, struct xs_doorbell *bell, uint6
 			break;
 		if (xs_sys(SYS_futex, &ring->waiting, FUTEX_WAIT, 1, &timeout) == -ETIMEDOUT &&
 		    the_consumer &&
-		    (beat == heartbeat() ? !xs_pid_alive(the_consumer->pid, the_consumer->start)
-					 : is_unread(&patience, ring))) {
+		    (beat == heartbeat() ? !consumer_lives() : is_unread(&patience, ring))) {
 			/*
 			 * for good: an application must not stand still because its tracer was
 			 * killed

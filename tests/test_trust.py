@@ -308,6 +308,20 @@ def test_recover_makes_results_nowhere_but_in_their_directory(xstrace, place):
     run.trace_files = []
 
 
+@pytest.mark.parametrize("options", [ITT, ITT + " --compress zstd"])
+def test_recover_of_a_trace_whose_first_bytes_are_not_its_own(xstrace, options):
+    """What would be written behind them is no trace; with the bytes back it is one."""
+    run, trace = killed_run(xstrace, options)
+    before = trace.read_bytes()
+    for words in (b"#", b"#!/bin/sh\n", b"\0" * 4):
+        trace.write_bytes(words + before[len(words) :])
+        line = refusal("--recover", run.dir)
+        assert "no trace of this run" in line and trace.name in line
+        assert trace.read_bytes() == words + before[len(words) :]
+    trace.write_bytes(before)
+    check_recovered(run)
+
+
 def test_recover_writes_no_trace_for_two(xstrace):
     """Each would write over what the other has written."""
     step = f"{APPS}/itt_steps tasks a 2000 wait tasks b 3"

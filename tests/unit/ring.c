@@ -35,6 +35,13 @@ static uint64_t word_of(uint32_t number, uint32_t i)
 	return (number + 1) * 0x9e3779b97f4a7c15ull ^ i;
 }
 
+static void consumer_is(pid_t pid, uint64_t start)
+{
+	consumer.pid = pid;
+	consumer.start = start;
+	xs_ring_set_consumer(&consumer);
+}
+
 static void setup(enum xs_on_full policy, uint64_t size)
 {
 	char *map = mmap(NULL, PAGE_ROUND(sizeof(*bell)) + XS_RING_HEADER + size,
@@ -45,8 +52,7 @@ static void setup(enum xs_on_full policy, uint64_t size)
 	bell = (void *)map;
 	ring = (void *)(map + PAGE_ROUND(sizeof(*bell)));
 	xs_ring_init(&producer, ring, (unsigned char *)ring + XS_RING_HEADER, size, policy);
-	consumer.pid = getpid();
-	xs_ring_set_consumer(&consumer);
+	consumer_is(getpid(), 0);
 }
 
 static bool put(uint32_t number, uint32_t bytes, uint8_t kind, enum xs_role role)
@@ -176,7 +182,7 @@ static void errno_is_kept(void)
 {
 	for (int policy = 0; policy < 3; policy++) {
 		setup((enum xs_on_full)policy, SIZE);
-		consumer.pid = 4000000; /* nobody */
+		consumer_is(4000000, 0); /* nobody */
 		for (uint32_t i = 0; i < 3000; i++) {
 			errno = 12345;
 			(void)put(i, 32, XS_CALL, XS_ROLE_OTHER);
@@ -204,17 +210,23 @@ static void largest_records(void)
 
 /* ---- policy block ---- */
 
-static void dead_consumer(void)
+static pid_t ended_process(void)
 {
-	uint64_t before, pos = 0;
-	uint32_t n = 0, got = 0;
 	pid_t pid = fork();
 
 	if (!pid)
 		_exit(0);
 	(void)waitpid(pid, NULL, 0);
+	return pid;
+}
+
+static void dead_consumer(void)
+{
+	uint64_t before, pos = 0;
+	uint32_t n = 0, got = 0;
+
 	setup(XS_FULL_BLOCK, SIZE);
-	consumer.pid = pid;
+	consumer_is(ended_process(), 0);
 	while (put(n, 16, XS_BEGIN, XS_ROLE_BEGIN) && n < SIZE)
 		n++;
 	CHECK(n == SIZE / 16, "%u records, not %u", n, SIZE / 16);
@@ -233,13 +245,31 @@ static void dead_consumer(void)
 	CHECK(got == n, "all readable");
 }
 
+/* What stands there of a dead one has been overwritten since we joined. */
+static void dead_consumer_that_is_overwritten(void)
+{
+	const pid_t words[] = { 0, -1, 1, getpid() };
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		uint32_t n = 0;
+
+		setup(XS_FULL_BLOCK, SIZE);
+		consumer_is(ended_process(), 0);
+		consumer.pid = words[i];
+		while (put(n, 16, XS_BEGIN, XS_ROLE_BEGIN) && n < SIZE)
+			n++;
+		CHECK(n == SIZE / 16, "%u records, not %u", n, SIZE / 16);
+		CHECK(atomic_load(&ring->consumer_dead), "noticed");
+	}
+}
+
 /* The consumer's pid is another process's now. */
 static void reused_consumer(void)
 {
 	uint32_t n = 0;
 
 	setup(XS_FULL_BLOCK, SIZE);
-	consumer.start = xs_pid_start(getpid()) + 1;
+	consumer_is(getpid(), xs_pid_start(getpid()) + 1);
 	while (put(n, 16, XS_CALL, XS_ROLE_OTHER) && n < SIZE)
 		n++;
 	CHECK(n == SIZE / 16, "%u records, not %u", n, SIZE / 16);
@@ -266,8 +296,7 @@ static void consumer_that_looks_elsewhere(void)
 	uint32_t n = 0;
 
 	setup(XS_FULL_BLOCK, SIZE);
-	consumer.pid = getpid();
-	consumer.start = xs_pid_start(getpid());
+	consumer_is(getpid(), xs_pid_start(getpid()));
 	(void)pthread_create(&thread, NULL, beat, &stop);
 	waited = xs_clock_ns(CLOCK_MONOTONIC);
 	while (put(n, 16, XS_CALL, XS_ROLE_OTHER) && n < SIZE)
@@ -817,7 +846,7 @@ static void no_memory_behind(uint64_t less)
 		uint32_t n = 0, got = 0;
 
 		setup((enum xs_on_full)policy, SIZE); /* for the doorbell */
-		consumer.pid = 4000000;
+		consumer_is(4000000, 0);
 		CHECK(fd >= 0 && !ftruncate(fd, (off_t)half), "memfd");
 		ring = mmap(NULL, XS_RING_HEADER + SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 		xs_ring_init(&producer, ring, (unsigned char *)ring + XS_RING_HEADER, SIZE,
@@ -931,6 +960,7 @@ int main(int argc, char **argv)
 	tap_run("largest records", largest_records);
 	tap_run("errno is kept", errno_is_kept);
 	tap_run("block: a dead consumer", dead_consumer);
+	tap_run("block: a dead consumer that is overwritten", dead_consumer_that_is_overwritten);
 	tap_run("block: a consumer whose pid is another's", reused_consumer);
 	tap_run("block: a consumer that looks elsewhere", consumer_that_looks_elsewhere);
 	tap_run("block: a slow consumer", slow_consumer);

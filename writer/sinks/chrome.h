@@ -35,6 +35,8 @@ struct device_place {
 	uint32_t shown;		/* the place whose process it is */
 };
 
+#define XS_CHROME_OPENING "{\"displayTimeUnit\":\"ns\"," /* of a JSON trace */
+
 #define XS_CHUNK 64u /* bytes that texts which are kept are copied by */
 
 #define XS_NAME_SLACK 128u /* bytes that a name's text has, with readable ones behind it */

@@ -85,7 +85,7 @@ static char *put_head(char *o, const struct xs_process *process)
 		o = put_instant(o, process, xs_process_ns(process, process->join_tick),
 				"xstrace::trace");
 	else
-		o = xs_put(o, "{\"displayTimeUnit\":\"ns\",");
+		o = xs_put(o, XS_CHROME_OPENING);
 	return xs_put_count(o, "\"baseTimeNanoseconds\":", process->run->base);
 }
 
