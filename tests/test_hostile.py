@@ -403,3 +403,21 @@ def test_records_of_sizes_that_their_kind_cannot_have(xstrace, what, recorder):
     run.finish()
     trace = run.traces[0]
     assert run.status == 0 and trace.count("tasks") < 100 and trace.other["corrupt_rings"] == 1
+
+
+@pytest.mark.parametrize("options", ["", " --on-full drop"])
+def test_names_that_are_blanked_before_they_are_read(xstrace, options):
+    """A sibling's work: the tasks are there all the same, of names that are not known, and that is said."""
+    run = xstrace.start(f"--chrome-itt-logging{options}", "itt_steps", ["wait", "tasks", "a", "1000"], stdin=subprocess.PIPE)
+    run.wait_for_output()
+    os.kill(run.drain, signal.SIGSTOP)
+    run.process.stdin.close()
+    wait_until(lambda: "itt_steps" not in run.children())
+    with Path(run.dir, "strings").open("r+b") as file:
+        size = os.fstat(file.fileno()).st_size
+        file.seek(1 << 16)
+        file.write(bytes(size - (1 << 16)))
+    os.kill(run.drain, signal.SIGCONT)
+    trace = run.finish().trace
+    assert len(trace.slices) == 1000 and trace.other["lost"] == 0 and "unmatched_ends" not in trace.other
+    assert trace.other["omitted"]["names"] and any("names" in line for line in run.said)

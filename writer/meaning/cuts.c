@@ -15,7 +15,7 @@
 /* Events have no domain. */
 static bool is_event(const struct xs_open *task)
 {
-	return !task->name.scope && task->name.id != XS_STRING_FULL;
+	return !task->name.scope;
 }
 
 /* An open task that nobody will end. Events are marks then, unless their ends may be lost. */

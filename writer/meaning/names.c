@@ -109,10 +109,11 @@ static bool copy_text(struct xs_run *run, uint32_t id, struct xs_text *ret)
 	return true;
 }
 
+static const struct xs_text unknown_text = { "(unknown)", 9, 0 };
+
 struct xs_text xs_text_find(struct xs_run *run, uint32_t id)
 {
-	static const struct xs_text unknown = { "(unknown)", 9, 0 },
-				    full = { "(too many names)", 16, 0 };
+	static const struct xs_text full = { "(too many names)", 16, 0 };
 	struct xs_texts *texts = run->texts;
 	struct entry *entry;
 	struct xs_text text;
@@ -122,14 +123,14 @@ struct xs_text xs_text_find(struct xs_run *run, uint32_t id)
 	if (!texts)
 		texts = run->texts = calloc(1, sizeof(*texts));
 	if (!texts || !id)
-		return unknown;
+		return unknown_text;
 	entry = texts->size ? entry_of(texts, id) : NULL;
 	if (entry && entry->id)
 		return entry->text;
 	if (texts->count >= TEXTS_MAX || texts->bytes >= TEXTS_BYTES)
 		return full;
 	if ((2 * texts->count >= texts->size && !grow_texts(texts)) || !copy_text(run, id, &text))
-		return unknown;
+		return unknown_text;
 	*entry_of(texts, id) = (struct entry){ id, text };
 	texts->count++;
 	texts->bytes += text.length;
@@ -248,6 +249,19 @@ void xs_names_free(struct xs_names *names)
 	free(names);
 }
 
+/* Nobody has an empty name without a domain: that is what blanked memory looks like. */
+static uint32_t scope_of(struct xs_process *process, uint32_t id)
+{
+	struct xs_text text = xs_text_find(process->run, id);
+
+	if (id == XS_STRING_FULL)
+		return XS_SCOPE_UNKNOWN;
+	if (text.text != unknown_text.text && (text.length || text.scope))
+		return text.scope;
+	process->omitted[XS_OMIT_NAMES]++;
+	return XS_SCOPE_UNKNOWN;
+}
+
 struct xs_name xs_name_find(struct xs_process *process, uint32_t id)
 {
 	struct xs_names *names = process->names;
@@ -263,10 +277,10 @@ struct xs_name xs_name_find(struct xs_process *process, uint32_t id)
 		return xs_name_find(process, XS_STRING_FULL);
 	}
 	if (2 * names->count >= names->size && !grow_names(names))
-		return (struct xs_name){ .id = id };
+		return (struct xs_name){ id, XS_SCOPE_UNKNOWN };
 	names->count++;
 	name = name_of(names, id);
 	name->id = id;
-	name->scope = id & XS_NAME_FUNCTION ? 0 : xs_text_find(process->run, id).scope;
+	name->scope = id & XS_NAME_FUNCTION ? 0 : scope_of(process, id);
 	return *name;
 }

@@ -14,8 +14,10 @@
 /* What is known of a name: of a task, event, counter, function, … */
 struct xs_name {
 	uint32_t id;	/* key: string id, or source << 24 | function | XS_NAME_FUNCTION */
-	uint32_t scope; /* of an ITT task: its domain's id */
+	uint32_t scope; /* of an ITT task: its domain's id; or XS_SCOPE_UNKNOWN */
 };
+/* Of a name that found no room, or that somebody has overwritten: it may be of any domain. */
+#define XS_SCOPE_UNKNOWN 0x7fffffffu
 #define XS_NAME_FUNCTION 0x80000000u
 #define XS_NAMES_HOT	 64u
 

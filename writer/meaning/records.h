@@ -32,8 +32,8 @@ static inline void xs_task_end(struct xs_track *track, const struct xs_event *ev
 	if (xs_track_ends_unseen(track))
 		return;
 	while (at > lowest && track->open[at - 1].name.scope != event->name &&
-	       track->open[at - 1].name.id != XS_STRING_FULL)
-		at--; /* a name that found no room has lost its domain too, as lost begins have */
+	       track->open[at - 1].name.scope != XS_SCOPE_UNKNOWN)
+		at--; /* as lost begins have */
 	if (__builtin_expect(at == lowest, 0)) {
 		/* an end without a begin: the application's, or begun while paused */
 		process->unmatched++;

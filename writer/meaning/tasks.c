@@ -63,10 +63,11 @@ void xs_track_lose_begins(struct xs_track *track, uint32_t count, uint64_t start
 		return;
 	}
 	/* of a row and a name with which no reader of plain tasks passes it over */
-	track->open[track->depth++] = (struct xs_open){ .start = start,
-							.row = XS_STRING_FULL,
-							.lost = count,
-							.name = { .id = XS_STRING_FULL } };
+	track->open[track->depth++] =
+		(struct xs_open){ .start = start,
+				  .row = XS_STRING_FULL,
+				  .lost = count,
+				  .name = { XS_STRING_FULL, XS_SCOPE_UNKNOWN } };
 }
 
 uint32_t xs_track_end_lost(struct xs_track *track, uint32_t at, uint32_t count)
@@ -87,7 +88,8 @@ struct xs_open *xs_track_open_task(struct xs_track *track, uint32_t scope, const
 	for (uint32_t i = track->depth; i > xs_track_lowest(track); i--) {
 		struct xs_open *task = &track->open[i - 1];
 
-		if (xs_id_is_null(id) ? !scope || task->name.scope == scope || task->lost
+		if (xs_id_is_null(id) ? !scope || task->name.scope == scope ||
+						task->name.scope == XS_SCOPE_UNKNOWN
 				      : task->extra && !memcmp(&task->extra->id, id, sizeof(*id)))
 			return task;
 	}
