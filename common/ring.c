@@ -45,8 +45,8 @@ void xs_ring_set_consumer(const struct xs_consumer *consumer)
 static bool consumer_lives(void)
 {
 	return who.pid > 0 ? xs_pid_alive(who.pid, who.start)
-			     : the_consumer->pid <= 0 ||
-				       xs_pid_alive(the_consumer->pid, the_consumer->start);
+			   : the_consumer->pid <= 0 ||
+				     xs_pid_alive(the_consumer->pid, the_consumer->start);
 }
 
 static uint32_t heartbeat(void)
