@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import XSTRACE, compile_c, wait_until
+from conftest import APPS, XSTRACE, compile_c, wait_until
 
 FLIGHT = "--chrome-itt-logging --flight-recorder"
 
@@ -153,6 +153,13 @@ def test_a_crash_is_written(xstrace, number):
     assert recorder(run.trace)["reasons"] == ["crash"]
     assert (run.trace.other["end"], run.trace.other["status"]) == ("killed", number)
     assert run.trace.count("tasks") == 500 and run.trace.count("open", "steps::fatal") == 1
+
+
+def test_an_application_that_has_recorded_nothing_crashes(xstrace):
+    """What it has started has a history."""
+    run = xstrace(FLIGHT + " 60s", "sh", ["-c", f"{APPS}/itt_steps tasks a 50; kill -SEGV $$"])
+    assert run.status == -signal.SIGSEGV and run.trace.count("tasks", "steps::a") == 50
+    assert recorder(run.trace)["reasons"] == ["crash"]
 
 
 def test_a_hang_that_is_killed(xstrace):

@@ -24,6 +24,8 @@ bool xs_process_ended(const struct xs_process *process)
 /* The flight recorder keeps what an ended process recorded as long as it is new. */
 static void retire(struct xs_loop *loop, struct xs_process *process, enum xs_end end, int status)
 {
+	/* it may have recorded nothing, and what it has started a lot */
+	loop->crashed |= end == XS_END_KILLED && xs_process_is(process, loop->run.app_pid);
 	if (!xs_process_retire(process, end, status)) {
 		xs_process_free(process);
 		return;
