@@ -10,6 +10,7 @@
  */
 #include <dlfcn.h>
 #include <elf.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <spawn.h>
@@ -33,12 +34,14 @@ extern char **environ;
 
 typedef int exec_function(const char *, char *const *, char *const *);
 typedef int fexec_function(int, char *const *, char *const *);
+typedef int execat_function(int, const char *, char *const *, char *const *, int);
 typedef int spawn_function(pid_t *, const char *, const posix_spawn_file_actions_t *,
 			   const posix_spawnattr_t *, char *const *, char *const *);
 
 static struct {
 	exec_function *execve, *execvpe;
 	fexec_function *fexecve;
+	execat_function *execveat; /* NULL: the C library has none */
 	spawn_function *spawn, *spawnp;
 } real;
 
@@ -49,6 +52,7 @@ static void find(void)
 		return;
 	*(void **)&real.execvpe = dlsym(RTLD_NEXT, "execvpe");
 	*(void **)&real.fexecve = dlsym(RTLD_NEXT, "fexecve");
+	*(void **)&real.execveat = dlsym(RTLD_NEXT, "execveat");
 	*(void **)&real.spawn = dlsym(RTLD_NEXT, "posix_spawn");
 	*(void **)&real.spawnp = dlsym(RTLD_NEXT, "posix_spawnp");
 	*(void **)&real.execve = dlsym(RTLD_NEXT, "execve");
@@ -57,6 +61,20 @@ static void find(void)
 __attribute__((constructor)) static void find_early(void)
 {
 	find();
+}
+
+/*
+ * Is the byte there? The kernel is asked once for each page: `page` is the last one that was,
+ * NOWHERE after one that was not.
+ */
+static bool is_there(uintptr_t *page, const void *at)
+{
+	uintptr_t its = (uintptr_t)at & ~(uintptr_t)(PAGE - 1);
+
+	if (its == *page)
+		return true;
+	*page = xs_page_readable(its) ? its : NOWHERE;
+	return *page != NOWHERE;
 }
 
 /* ---- is it of another class? ---- */
@@ -88,6 +106,21 @@ static bool is_other_file(int fd, unsigned depth)
 	interpreter += strspn(interpreter, " \t");
 	interpreter[strcspn(interpreter, " \t\n")] = '\0';
 	return is_other(interpreter, depth - 1);
+}
+
+static bool is_other_at(int directory, const char *path, int flags)
+{
+	uintptr_t page = NOWHERE;
+	long fd;
+	bool is;
+
+	if (flags & AT_EMPTY_PATH && is_there(&page, path) && !*path)
+		return is_other_file(directory, DEPTH);
+	fd = xs_sys(SYS_openat, directory, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	is = fd >= 0 && is_other_file((int)fd, DEPTH);
+	if (fd >= 0)
+		(void)xs_sys(SYS_close, fd);
+	return is;
 }
 
 /* Where execvp() would find it. */
@@ -146,20 +179,6 @@ static const char preload[] = "LD_PRELOAD=";
 #define PRELOAD (sizeof(preload) - 1)
 static const char run[] = XS_ENV_RUN "=";
 #define RUN (sizeof(run) - 1)
-
-/*
- * Is the byte there? The kernel is asked once for each page: `page` is the last one that was,
- * NOWHERE after one that was not.
- */
-static bool is_there(uintptr_t *page, const void *at)
-{
-	uintptr_t its = (uintptr_t)at & ~(uintptr_t)(PAGE - 1);
-
-	if (its == *page)
-		return true;
-	*page = xs_page_readable(its) ? its : NOWHERE;
-	return *page != NOWHERE;
-}
 
 /* LD_PRELOAD's value, if the string is that, and is there to its end. */
 static const char *value_of(uintptr_t *page, const char *text)
@@ -308,6 +327,31 @@ static __attribute__((noinline)) int fexec_other(int fd, char *const *argv,
 	return real.fexecve(fd, argv, changed(environment, need, copy, text, sandboxed));
 }
 
+static int execat(int directory, const char *path, char *const *argv, char *const *environment,
+		  int flags)
+{
+	long error;
+
+	if (real.execveat)
+		return real.execveat(directory, path, argv, environment, flags);
+	error = xs_sys(SYS_execveat, directory, path, argv, environment, flags);
+	errno = (int)-error;
+	return -1;
+}
+
+static __attribute__((noinline)) int execat_other(int directory, const char *path,
+						  char *const *argv, char *const *environment,
+						  int flags, bool sandboxed)
+{
+	struct need need = need_of(environment);
+	char *copy[need.pointers + 1], text[need.bytes];
+
+	if (!sandboxed)
+		tell(path);
+	return execat(directory, path, argv, changed(environment, need, copy, text, sandboxed),
+		      flags);
+}
+
 static __attribute__((noinline)) int spawn_other(spawn_function *function, pid_t *pid,
 						 const char *name,
 						 const posix_spawn_file_actions_t *actions,
@@ -359,6 +403,16 @@ EXPORT int fexecve(int fd, char *const *argv, char *const *environment)
 	return sandboxed || (gets_ours(environment) && is_other_file(fd, DEPTH))
 		       ? fexec_other(fd, argv, environment, sandboxed)
 		       : real.fexecve(fd, argv, environment);
+}
+
+EXPORT int execveat(int directory, const char *path, char *const *argv, char *const *environment,
+		    int flags)
+{
+	bool sandboxed = is_sandboxed();
+
+	return sandboxed || (gets_ours(environment) && is_other_at(directory, path, flags))
+		       ? execat_other(directory, path, argv, environment, flags, sandboxed)
+		       : execat(directory, path, argv, environment, flags);
 }
 
 EXPORT int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,

@@ -1,14 +1,17 @@
 /*
  * dlsym(): a program may ask the C library alone, and not the process, for the functions by which
- * it enters a sandbox, as Python's ctypes does: dlsym(dlopen("libc.so.6"), "prctl"). It gets those
- * that sandbox.c has in front of them. Every other question goes on by a jump, since RTLD_NEXT and
- * RTLD_DEFAULT mean the library that asks, which the real dlsym() knows by the return address.
+ * it enters a sandbox, starts another program or finds its parent, as Python's ctypes does:
+ * dlsym(dlopen("libc.so.6"), "prctl"). It gets those that we have in front of them. Every other
+ * question goes on by a jump, since RTLD_NEXT and RTLD_DEFAULT mean the library that asks, which
+ * the real dlsym() knows by the return address.
  *
  * All of it may run at any time, also before our constructors, and while the runtime of a sanitizer
  * starts: no function for text is called, and no sanitizer instruments this.
  */
 #include <dlfcn.h>
 #include <link.h>
+#include <sched.h>
+#include <spawn.h>
 #include <stdbool.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -72,10 +75,20 @@ __attribute__((constructor)) static void find(void)
 /* What we have in front of the C library's function of this name; NULL: nothing. */
 static void *watched(const char *name)
 {
-	if (xs_elf_is_same(name, "prctl"))
-		return (void *)(uintptr_t)prctl;
-	if (xs_elf_is_same(name, "syscall"))
-		return (void *)(uintptr_t)syscall;
+	static const struct {
+		char name[16];
+		void *function;
+	} all[] = {
+#define ONE(name) { #name, (void *)name }
+		ONE(prctl),   ONE(syscall),  ONE(clone),   ONE(getppid),     ONE(execl),
+		ONE(execle),  ONE(execlp),   ONE(execv),   ONE(execve),	     ONE(execvp),
+		ONE(execvpe), ONE(execveat), ONE(fexecve), ONE(posix_spawn), ONE(posix_spawnp),
+#undef ONE
+	};
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		if (xs_elf_is_same(name, all[i].name))
+			return all[i].function;
 	return NULL;
 }
 
@@ -119,7 +132,7 @@ lookup_function *xs_dlsym_way(void *handle, const char *name)
 	return !is_of_caller(handle) && watched(name) ? find_watched : xs_next_dlsym;
 }
 
-/* Looks at the first two letters. */
+/* Looks at the first letter. */
 #if defined(__x86_64__)
 __asm__(".pushsection .text\n"
 	".globl dlsym\n"
@@ -130,17 +143,14 @@ __asm__(".pushsection .text\n"
 	"	movq xs_next_dlsym(%rip), %rax\n"
 	"	testq %rax, %rax\n"
 	"	je 3f\n"
-	"	cmpb $'p', (%rsi)\n"
-	"	je 1f\n"
-	"	cmpb $'s', (%rsi)\n"
-	"	je 2f\n"
-	"	jmp *%rax\n"
-	"1:	cmpb $'r', 1(%rsi)\n"
-	"	je 3f\n"
-	"	jmp *%rax\n"
-	"2:	cmpb $'y', 1(%rsi)\n"
-	"	je 3f\n"
-	"	jmp *%rax\n"
+	"	movzbl (%rsi), %r11d\n"
+	"	subl $'c', %r11d\n"
+	"	cmpl $'s' - 'c', %r11d\n"
+	"	ja 2f\n"
+	"	movl $0x1201d, %r10d\n" /* c, e, f, g, p, s */
+	"	btl %r11d, %r10d\n"
+	"	jc 3f\n"
+	"2:	jmp *%rax\n"
 	"3:	pushq %rdi\n"
 	"	pushq %rsi\n"
 	"	subq $8, %rsp\n"
@@ -173,19 +183,14 @@ __asm__(".pushsection .text\n"
 	"	ldr x16, [x16, :lo12:xs_next_dlsym]\n"
 	"	cbz x16, 3f\n"
 	"	ldrb w17, [x1]\n"
-	"	cmp w17, #'p'\n"
-	"	b.eq 1f\n"
-	"	cmp w17, #'s'\n"
-	"	b.eq 2f\n"
-	"	br x16\n"
-	"1:	ldrb w17, [x1, #1]\n"
-	"	cmp w17, #'r'\n"
-	"	b.eq 3f\n"
-	"	br x16\n"
-	"2:	ldrb w17, [x1, #1]\n"
-	"	cmp w17, #'y'\n"
-	"	b.eq 3f\n"
-	"	br x16\n"
+	"	sub w17, w17, #'c'\n"
+	"	cmp w17, #'s' - 'c'\n"
+	"	b.hi 2f\n"
+	"	mov w9, #0x201d\n" /* c, e, f, g, p, s */
+	"	movk w9, #1, lsl #16\n"
+	"	lsr w9, w9, w17\n"
+	"	tbnz w9, #0, 3f\n"
+	"2:	br x16\n"
 	"3:	stp x0, x1, [sp, #-32]!\n"
 	"	str x30, [sp, #16]\n"
 	"	.cfi_adjust_cfa_offset 32\n"

@@ -342,12 +342,18 @@ void xs_syscall_find(void)
 		*(void **)&xs_real_syscall = dlsym(RTLD_NEXT, "syscall");
 }
 
-/* Numbers SYS_seccomp and SYS_prctl of syscall(). */
+/* Numbers SYS_seccomp, SYS_prctl, SYS_execve and SYS_execveat of syscall(). */
 long xs_syscall_watched(long number, long a, long b, long c, long d, long e, long f)
 {
-	struct entry entry = number == SYS_seccomp ? of_seccomp(a, c) : of_prctl(a, b, c);
+	struct entry entry;
 	long result;
 
+	if (number == SYS_execve)
+		return execve((const char *)a, (char *const *)b, (char *const *)c);
+	if (number == SYS_execveat)
+		return execveat((int)a, (const char *)b, (char *const *)c, (char *const *)d,
+				(int)e);
+	entry = number == SYS_seccomp ? of_seccomp(a, c) : of_prctl(a, b, c);
 	if (number == SYS_prctl)
 		of_clock(a, b);
 	xs_syscall_find();
@@ -360,41 +366,46 @@ long xs_syscall_watched(long number, long a, long b, long c, long d, long e, lon
 #define TEXT(x)	  #x
 #define NUMBER(x) TEXT(x)
 #if defined(__x86_64__)
+/* clang-format off */
 __asm__(".pushsection .text\n"
 	".globl syscall\n"
 	".type syscall, @function\n"
 	"syscall:\n"
 	"	.cfi_startproc\n"
 	"	endbr64\n"
-	"	cmpq $" NUMBER(
-		__NR_seccomp) ", %rdi\n"
-			      "	je xs_syscall_watched\n"
-			      "	cmpq $" NUMBER(__NR_prctl) ", %rdi\n"
-							   "	je xs_syscall_watched\n"
-							   "	cmpq $0, xs_real_syscall(%rip)\n"
-							   "	je 1f\n"
-							   "	jmp *xs_real_syscall(%rip)\n"
-							   "1:	pushq %rdi\n"
-							   "	pushq %rsi\n"
-							   "	pushq %rdx\n"
-							   "	pushq %rcx\n"
-							   "	pushq %r8\n"
-							   "	pushq %r9\n"
-							   "	subq $8, %rsp\n"
-							   "	.cfi_adjust_cfa_offset 56\n"
-							   "	call xs_syscall_find\n"
-							   "	addq $8, %rsp\n"
-							   "	popq %r9\n"
-							   "	popq %r8\n"
-							   "	popq %rcx\n"
-							   "	popq %rdx\n"
-							   "	popq %rsi\n"
-							   "	popq %rdi\n"
-							   "	.cfi_adjust_cfa_offset -56\n"
-							   "	jmp *xs_real_syscall(%rip)\n"
-							   "	.cfi_endproc\n"
-							   ".size syscall, .-syscall\n"
-							   ".popsection\n");
+	"	cmpq $" NUMBER(__NR_seccomp) ", %rdi\n"
+	"	je xs_syscall_watched\n"
+	"	cmpq $" NUMBER(__NR_prctl) ", %rdi\n"
+	"	je xs_syscall_watched\n"
+	"	cmpq $" NUMBER(__NR_execve) ", %rdi\n"
+	"	je xs_syscall_watched\n"
+	"	cmpq $" NUMBER(__NR_execveat) ", %rdi\n"
+	"	je xs_syscall_watched\n"
+	"	cmpq $0, xs_real_syscall(%rip)\n"
+	"	je 1f\n"
+	"	jmp *xs_real_syscall(%rip)\n"
+	"1:	pushq %rdi\n"
+	"	pushq %rsi\n"
+	"	pushq %rdx\n"
+	"	pushq %rcx\n"
+	"	pushq %r8\n"
+	"	pushq %r9\n"
+	"	subq $8, %rsp\n"
+	"	.cfi_adjust_cfa_offset 56\n"
+	"	call xs_syscall_find\n"
+	"	addq $8, %rsp\n"
+	"	popq %r9\n"
+	"	popq %r8\n"
+	"	popq %rcx\n"
+	"	popq %rdx\n"
+	"	popq %rsi\n"
+	"	popq %rdi\n"
+	"	.cfi_adjust_cfa_offset -56\n"
+	"	jmp *xs_real_syscall(%rip)\n"
+	"	.cfi_endproc\n"
+	".size syscall, .-syscall\n"
+	".popsection\n");
+/* clang-format on */
 #else
 EXPORT long syscall(long number, ...)
 {
@@ -406,7 +417,8 @@ EXPORT long syscall(long number, ...)
 		argument[i] = va_arg(list, long);
 	va_end(list);
 	xs_syscall_find();
-	if (number == SYS_seccomp || number == SYS_prctl)
+	if (number == SYS_seccomp || number == SYS_prctl || number == SYS_execve ||
+	    number == SYS_execveat)
 		return xs_syscall_watched(number, argument[0], argument[1], argument[2],
 					  argument[3], argument[4], argument[5]);
 	return xs_real_syscall(number, argument[0], argument[1], argument[2], argument[3],

@@ -103,6 +103,71 @@ def test_a_sandbox_where_mpis_library_is_in_front(xstrace, sandbox, options):
     assert any("sandbox (seccomp)" in line for line in run.said)
 
 
+STARTS = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+	struct sock_filter forbid[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getrusage, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { 4, forbid };
+	const char *how = argv[1], *path = "/usr/bin/env";
+	char *words[] = { "env", NULL }, *copy[512] = { NULL };
+	void *libc = dlopen("libc.so.6", RTLD_NOW);
+	int status = 0;
+	pid_t pid;
+	for (int i = 0; i < 511 && environ[i]; i++) copy[i] = environ[i];
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) return 2;
+	if (!strcmp(how, "execve")) ((int (*)(const char *, char **, char **))dlsym(libc, "execve"))(path, words, copy);
+	if (!strcmp(how, "execvpe")) ((int (*)(const char *, char **, char **))dlsym(libc, "execvpe"))("env", words, copy);
+	if (!strcmp(how, "execveat")) execveat(AT_FDCWD, path, words, copy, 0);
+	if (!strcmp(how, "descriptor")) execveat(open(path, O_RDONLY), "", words, copy, AT_EMPTY_PATH);
+	if (!strcmp(how, "number")) syscall(SYS_execve, path, words, copy);
+	if (!strcmp(how, "numberat")) syscall(SYS_execveat, AT_FDCWD, path, words, copy, 0);
+	if (!strcmp(how, "spawn") &&
+	    !((int (*)(pid_t *, const char *, void *, void *, char **, char **))dlsym(libc, "posix_spawn"))(&pid, path, NULL, NULL, words, copy) &&
+	    waitpid(pid, &status, 0) == pid)
+		return status;
+	return 3;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def starts(tmp_path_factory):
+    return compile_c(tmp_path_factory.mktemp("starts") / "starts", STARTS)
+
+
+@plain_only
+@pytest.mark.parametrize("how", ["execve", "execvpe", "execveat", "descriptor", "number", "numberat", "spawn"])
+def test_a_program_that_is_started_in_a_sandbox(xstrace, starts, how):
+    """It gets nothing of ours, whatever starts it: our library would make calls that end it."""
+    bare, run = xstrace.bare(starts, [how]), xstrace(ITT, starts, [how])
+    variables = {line.split("=")[0] for line in run.out.splitlines()}
+    assert (bare.status, run.status) == (0, 0) and "PATH" in variables
+    assert not variables & {"XSTRACE_RUN", "LD_PRELOAD"}
+
+
+def test_the_parent_by_ctypes(xstrace):
+    """Python's own function and the C library's agree: the parent is who has started xstrace."""
+    run = xstrace(ITT, sys.executable, ["-c", "import ctypes, os; print(os.getppid(), ctypes.CDLL('libc.so.6').getppid())"])
+    assert run.out.split() == [str(os.getpid())] * 2
+
+
 PYTHON = """
 import ctypes, os, struct, sys
 libc = ctypes.CDLL("libc.so.6")

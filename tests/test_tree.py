@@ -450,10 +450,16 @@ else:
     os.execvp("sleep", ["sleep", "2"])
 """
 # no function of the C library sees this exec
-BY_ITS_NUMBER = """
-import ctypes, os
-words, variables = (ctypes.c_char_p * 2)(b"./old"), [f"{name}={value}".encode() for name, value in os.environ.items()]
-ctypes.CDLL(None).syscall(59, b"./old", words, (ctypes.c_char_p * (len(variables) + 1))(*variables))
+UNSEEN = """
+extern char **environ;
+int main(int argc, char **argv)
+{
+	char *words[] = { "./old", 0 };
+	long result;
+
+	__asm__ volatile("syscall" : "=a"(result) : "a"(59L), "D"(words[0]), "S"(words), "d"(environ) : "rcx", "r11", "memory");
+	return 1;
+}
 """
 
 
@@ -466,7 +472,7 @@ ctypes.CDLL(None).syscall(59, b"./old", words, (ctypes.c_char_p * (len(variables
         ([*NO_ROOM, "sleep", "2"], "sleep", r"it may have no more than 30000000 bytes of memory \(ulimit -v\), "),
         (["sh", "-c", "unset LD_PRELOAD; sleep 2; true"], "sleep", "libxstrace.so was not loaded into it: LD_PRELOAD "),
         (["sh", "-c", "./static; true"], "static", "it is statically linked"),
-        ([sys.executable, "-c", BY_ITS_NUMBER, "./old;"], "old", "it is not a 64-bit program"),
+        (["sh", "-c", "exec ./unseen; ./old;"], "old", "it is not a 64-bit program"),
         (["unshare", "-m", "sh", "-c", "mount -t tmpfs none /dev/shm; exec sleep 2"], "sleep", "it cannot open /dev/shm/xstrace-"),
         (
             ["unshare", "-m", "--propagation", "private", sys.executable, "-c", FORKED_TWICE],
@@ -478,7 +484,7 @@ ctypes.CDLL(None).syscall(59, b"./old", words, (ctypes.c_char_p * (len(variables
 )
 def test_why_a_program_is_not_traced(xstrace, command, name, why):
     """A line for each program, and the reason in it."""
-    for made, (source, *flags) in {"static": STATIC, "old": OLD}.items():
+    for made, (source, *flags) in {"static": STATIC, "old": OLD, "unseen": (UNSEEN,)}.items():
         if f"./{made};" in command[-1]:
             path = xstrace.home / f"{made}.c"
             path.write_text(source)
