@@ -5,6 +5,7 @@ import json
 import os
 import random
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -45,6 +46,37 @@ def test_messages(xstrace, mpi_app, ranks):
     assert len(turned) == 1 and len(turned.pop()) == 16
     assert half[0::2] == [half[0]] * (ranks // 2) and half[1::2] == [half[1]] * (ranks // 2)
     assert half[0] != half[1]
+
+
+ENDS = r"""
+#include <mpi.h>
+#include <signal.h>
+#include <string.h>
+extern char **environ;
+static volatile int armed;
+char *getenv(const char *name) /* MPI asks for its variables */
+{
+	size_t n = strlen(name);
+	if (armed && !strncmp(name, "MPI", 3)) raise(SIGKILL);
+	for (char **at = environ; at && *at; at++)
+		if (!strncmp(*at, name, n) && (*at)[n] == '=') return *at + n + 1;
+	return 0;
+}
+int main(int argc, char **argv) { armed = 1; return MPI_Init(&argc, &argv); }
+"""
+
+
+@pytest.mark.parametrize("options", [MPI, f"{MPI} --flight-recorder 10s"])
+def test_an_end_within_the_first_call(xstrace, options):
+    """It is shown, although nothing was recorded before it."""
+    source = xstrace.home / "ends.c"
+    source.write_text(ENDS)
+    subprocess.run([MPICC, "-w", "-o", source.with_suffix(""), source], check=True)
+    run = xstrace(options, source.with_suffix(""))
+    assert run.status == -signal.SIGKILL
+    (call,) = run.trace.calls
+    assert (call.name, call.unfinished) == ("MPI_Init", True)
+    assert [thread.get("in_call") for thread in run.trace.other["threads"]] == ["MPI_Init"]
 
 
 @pytest.mark.parametrize("mode", ["RTLD_NOW", "RTLD_LAZY", "RTLD_NOW | RTLD_GLOBAL"])

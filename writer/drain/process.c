@@ -160,21 +160,56 @@ static void show_in_call(struct xs_track *track, uint32_t in, uint64_t start, ui
 		XS_TELL_SINKS(track->process, call_unfinished, track, &call);
 }
 
+/* Which call its thread is in, and since when; 0: none. */
+static uint32_t call_of(const struct xs_track *track, uint64_t *ret_tick)
+{
+	const struct xs_process *process = track->process;
+	uint32_t call = atomic_load_explicit(&track->ring->call, memory_order_relaxed);
+	uint64_t tick = atomic_load_explicit(&track->ring->call_tick, memory_order_relaxed);
+
+	*ret_tick = tick;
+	if (atomic_load_explicit(&track->ring->state, memory_order_relaxed) != XS_RING_LIVE ||
+	    tick < process->run->began || tick > track->latest)
+		return 0;
+	/* a dump: that call began when the history had been read already */
+	if (process->run->flight && xs_process_ns(process, tick) >= process->run->dump->to)
+		return 0;
+	return call;
+}
+
+/*
+ * Its first event of all may be a call that it has never come back from (a process that hangs in
+ * MPI_Init, and is killed): that is a trace, too.
+ */
+static void show_first_calls(struct xs_process *process)
+{
+	bool shown = false;
+
+	for (uint32_t i = 0; i < process->track_count && process->awaits_event && !shown; i++) {
+		struct xs_event event;
+		uint64_t tick;
+		uint32_t call = call_of(process->tracks[i], &tick);
+
+		event = (struct xs_event){ .source = (uint8_t)(call >> 24),
+					   .name = (call & 0xffffff) - 1 };
+		shown = call && xs_call_wanted(process->run, &event);
+	}
+	if (!shown)
+		return;
+	process->awaits_event = !xs_sinks_open(process, true);
+	if (!process->awaits_event)
+		xs_tracks_name_threads(process);
+}
+
 static void finish_track(struct xs_track *track, uint64_t end)
 {
 	struct xs_process *process = track->process;
-	uint32_t call = atomic_load_explicit(&track->ring->call, memory_order_relaxed);
-	uint64_t call_tick = atomic_load_explicit(&track->ring->call_tick, memory_order_relaxed);
+	uint64_t call_tick;
+	uint32_t call = call_of(track, &call_tick);
 	uint64_t start = xs_process_ns(process, call_tick), call_end = end, off;
 	uint64_t lost = atomic_load_explicit(&track->ring->lost, memory_order_relaxed) +
 			atomic_load_explicit(&track->ring->lost_nested, memory_order_relaxed);
 
-	if (atomic_load_explicit(&track->ring->state, memory_order_relaxed) != XS_RING_LIVE ||
-	    call_tick < process->run->began || call_tick > track->latest)
-		call = 0;
-	/* a dump: that call began when the history had been read already */
-	if (process->run->flight && start >= process->run->dump->to)
-		call = 0;
 	xs_track_close_stats(track, lost);
 	if (!process->run->recovering) /* that may have to be done again, and no trace follows */
 		atomic_store_explicit(&track->ring->lost_told, lost, memory_order_relaxed);
@@ -286,6 +321,7 @@ void xs_process_finish(struct xs_process *process, enum xs_end end, int status)
 	struct xs_run *run = process->run;
 	bool shown;
 
+	show_first_calls(process);
 	finish_tracks(process);
 	xs_process_tell_end(process);
 	shown = xs_sinks_close(process, end, status);
