@@ -35,7 +35,9 @@ struct device_place {
 	uint32_t shown;		/* the place whose process it is */
 };
 
-#define XS_CHROME_OPENING "{\"displayTimeUnit\":\"ns\"," /* of a JSON trace */
+/* What files begin with: traces, and those of Kineto's format. */
+#define XS_CHROME_OPENING "{\"displayTimeUnit\":\"ns\","
+#define XS_KINETO_OPENING "{\"schemaVersion\": 1,"
 
 #define XS_CHUNK 64u /* bytes that texts which are kept are copied by */
 

@@ -27,7 +27,8 @@ static bool begins_as_ours(const struct xs_run *run, int fd)
 	if (run->options->compress)
 		return n >= (ssize_t)sizeof(zstd) && !memcmp(head, zstd, sizeof(zstd));
 	head[n] = '\0';
-	if (strncmp(head, XS_CHROME_OPENING, strlen(XS_CHROME_OPENING)))
+	if (strncmp(head, XS_CHROME_OPENING, strlen(XS_CHROME_OPENING)) &&
+	    strncmp(head, XS_KINETO_OPENING, strlen(XS_KINETO_OPENING)))
 		return false;
 	(void)snprintf(mark, sizeof(mark), "\"run\":\"%s\"", run->run_id);
 	return strstr(head, mark);

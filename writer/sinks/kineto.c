@@ -33,8 +33,7 @@ void xs_kineto_fini(struct xs_chrome *chrome)
 
 char *xs_kineto_put_head(char *o, const struct xs_process *process)
 {
-	o = xs_put(o,
-		   "{\"schemaVersion\": 1,\"displayTimeUnit\": \"ns\",\"baseTimeNanoseconds\": ");
+	o = xs_put(o, XS_KINETO_OPENING "\"displayTimeUnit\": \"ns\",\"baseTimeNanoseconds\": ");
 	return xs_json_uint(o, process->run->base);
 }
 
