@@ -358,6 +358,29 @@ def test_metadata(scenario):
     assert len(s.instants()) == 1
 
 
+NO_TASK = r"""
+#include <ittnotify.h>
+int main(void)
+{
+	__itt_domain *domain = __itt_domain_create("d");
+	__itt_string_handle *name = __itt_string_handle_create("t");
+	__itt_id id = __itt_id_make(domain, 1);
+
+	__itt_task_begin(domain, id, __itt_null, name);
+	__itt_task_end(domain);
+	for (int i = 0; i < 100; i++)
+		__itt_relation_add_to_current(domain, __itt_relation_is_child_of, id);
+	return 0;
+}
+"""
+
+
+def test_a_relation_of_no_task(xstrace):
+    """The thread is in none: there is no arrow, and that is counted."""
+    run = xstrace("--chrome-itt-logging", compile_c(xstrace.home / "no_task", NO_TASK))
+    assert run.trace.other["open_relations"] == 100 and len(run.trace.slices) == 1
+
+
 FLAGS = ("cut", "cancelled", "clock", "unfinished")
 KEYS_OF_FLAGS = r"""
 #include <ittnotify.h>

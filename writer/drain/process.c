@@ -490,7 +490,7 @@ static void restart_stats(struct xs_process *process)
 
 	process->threads = NULL;
 	process->thread_count = process->thread_room = 0;
-	process->events = process->unmatched = process->excluded = 0;
+	process->events = process->unmatched = process->excluded = process->open_relations = 0;
 	memset(process->kinds, 0, sizeof(process->kinds));
 	for (uint32_t i = 0; i < process->track_count; i++) {
 		struct xs_track *track = process->tracks[i];

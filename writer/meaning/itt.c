@@ -104,8 +104,10 @@ static void read_relation(struct xs_track *track, const struct xs_task_record *r
 		return;
 	if (xs_id_is_null(&head)) {
 		task = xs_track_open_task(track, record->event.name, &head);
-		if (!task || task->lost || !xs_extra_self(process, task, &head))
+		if (!task || task->lost || !xs_extra_self(process, task, &head)) {
+			process->open_relations++; /* the calling thread is in no task */
 			return;
+		}
 	}
 	if (relations[relation].from_tail)
 		xs_spans_relate(track, record, relations[relation].name, &record->parent, &head);

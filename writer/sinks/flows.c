@@ -285,7 +285,7 @@ void xs_flows_end(struct xs_process *process)
 {
 	const struct xs_flows *flows = xs_chrome_of(process)->span_flows;
 
-	process->open_relations = flows ? flows->waiting_count : 0;
+	process->open_relations += flows ? flows->waiting_count : 0;
 }
 
 void xs_flows_fini(struct xs_process *process)
