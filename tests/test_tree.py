@@ -329,6 +329,8 @@ int main(int argc, char *argv[])
 {
 	int count = atoi(argv[1]);
 
+	if (argc > 2)
+		getchar(); /* until the drain process is held */
 	task(count ? "parent" : "image");
 	for (int i = 0; i < count; i++) {
 		if (!fork()) {
@@ -352,9 +354,10 @@ def test_short_programs_and_few_descriptors(xstrace, held):
     count = 300 if held else 1500
     storm = compile_c(xstrace.home / "storm", STORM)
     limit = functools.partial(resource.setrlimit, resource.RLIMIT_NOFILE, (40, 40))
-    run = xstrace.start(ITT, storm, [count], preexec_fn=limit)
+    run = xstrace.start(ITT, storm, [count, "wait"] if held else [count], preexec_fn=limit, stdin=subprocess.PIPE)
     if held:
         os.kill(run.drain, signal.SIGSTOP)
+        run.process.stdin.close()
         wait_until(lambda: len(glob.glob(f"{run.dir}/p*")) == 1 + count + count // 3)
         os.kill(run.drain, signal.SIGCONT)
     run.finish()
