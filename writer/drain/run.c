@@ -227,23 +227,30 @@ static bool is_in_exec(int pid)
 	return !n;
 }
 
+#define EXEC_TURNS 50
+#define EXEC_US	   200
+
 /*
- * Does the process `pid` belong to this run, by the environment that it was started with? While it
- * is in exec it may, so far as anybody sees; if that has ended between our looks, we look again.
+ * Does the process `pid` belong to this run, by the environment that it was started with? One that
+ * is in exec, which mostly is any process of the machine, is waited for a little; then it counts.
  */
 static bool belongs(const struct xs_run *run, int pid)
 {
+	int empty = 0;
+
 	if (kill(pid, 0) < 0 && errno == ESRCH)
 		return false;
-	for (int turn = 0; turn < 3; turn++) {
+	for (int turn = 0; turn < EXEC_TURNS && empty < 3; turn++) {
 		int has = xs_has_variable(run, pid);
 
-		if (has < 0)
-			return false;
-		if (has || is_in_exec(pid))
-			return xs_pid_alive(pid, 0);
+		if (has)
+			return has > 0 && xs_pid_alive(pid, 0);
+		if (is_in_exec(pid))
+			(void)usleep(EXEC_US);
+		else
+			empty++; /* or the exec has ended between both looks */
 	}
-	return false;
+	return empty < 3 && xs_pid_alive(pid, 0);
 }
 
 /* The pid that the kernel gave out last; 0 when unknown. */
