@@ -334,7 +334,7 @@ static int execat(int directory, const char *path, char *const *argv, char *cons
 
 	if (real.execveat)
 		return real.execveat(directory, path, argv, environment, flags);
-	error = xs_sys(SYS_execveat, directory, path, argv, environment, flags);
+	error = xs_sys_always(SYS_execveat, directory, path, argv, environment, flags);
 	errno = (int)-error;
 	return -1;
 }
