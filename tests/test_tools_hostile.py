@@ -4,6 +4,7 @@ import contextlib
 import fcntl
 import functools
 import importlib
+import itertools
 import json
 import os
 import re
@@ -613,6 +614,8 @@ def test_a_stdout_that_others_made_non_blocking(tmp_path):
 
 # OUT is another name of the input
 SPARED = {
+    "analyze": python("analyzeperfmetrics.py", "-l", "-o", "OUT", "in"),
+    "analyze charts": python("analyzeperfmetrics.py", "-m", "A", "-y", "Y", "-o", "OUT", "in"),
     "query": python("xstrace-query", "--no-cache", "-o", "OUT", "in", "select 1"),
     "query of many": python("xstrace-query", "--processes", "2", "-o", "OUT", "in", "top-calls"),
     "report": python("xstrace-report", "-o", "OUT", "in"),
@@ -636,6 +639,30 @@ def test_no_input_is_written_over(tool, tmp_path):
         done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=60)
         assert done.returncode in (1, 2) and "another name" in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr
         assert (tmp_path / "in").read_text() == text and set(os.listdir(tmp_path)) <= {"in", "link", "in.tables"}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("xstrace-query", "--no-cache", "-o", "asked", "-f", "asked", "in.json"), ("analyzeperfmetrics.py", "-f", "asked", "-l", "-o", "asked", "in.json")],
+    ids=["query", "options"],
+)
+def test_no_file_of_a_question_is_written_over(tmp_path, words):
+    text = "select 1" if "xstrace-query" in words else "-d 0"
+    (tmp_path / "in.json").write_text(TRACE)
+    (tmp_path / "asked").write_text(text)
+    done = subprocess.run(python(*words), cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.returncode in (1, 2) and "another name" in done.stderr and (tmp_path / "asked").read_text() == text
+
+
+@pytest.mark.parametrize("which", ["--compute", "--memory", "--device"])
+@pytest.mark.parametrize("output", ["in.html", "in"])
+def test_no_input_of_the_roofline_is_written_over(tmp_path, which, output):
+    """Also where the output's name is completed."""
+    for name in ("in.html", "other"):
+        (tmp_path / name).write_text("x\n")
+    words = {"--compute": "other", "--memory": "other", "--device": "other", which: "in.html", "--output": output}
+    done = subprocess.run([*python("roofline.py"), *itertools.chain(*words.items())], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and "another name" in done.stderr and (tmp_path / "in.html").read_text() == "x\n"
 
 
 @pytest.mark.parametrize("tool", OVER)

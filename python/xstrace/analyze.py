@@ -11,7 +11,7 @@ import sys
 from .charts import Chart, ChartsError, put
 from .cli import Parser, printable, said, say_unusable
 from .metrics import NOT_A_SAMPLE, MetricsError, load, nearest
-from .running import command, opened, written
+from .running import command, opened, spare, written
 from .stalls import Dump, report
 
 COMMAND = "analyzeperfmetrics.py"
@@ -44,6 +44,7 @@ class _FromFile(argparse.Action):
             raise Misuse(f"{value}: {getattr(error, 'strerror', None) or error}") from None
         if any(word.split("=")[0] in ("-f", "--config") for word in words):
             raise Misuse(f"{value}: it names a further file of options")
+        namespace.read = [*getattr(namespace, "read", []), value]
         read, rest = _parser(False).parse_known_args(words, namespace)
         if rest:
             raise Misuse(f"{value}: '{said(rest[0])}' is no option of this command")
@@ -228,6 +229,7 @@ def main(argv=None):
     try:
         options = _parser().parse_args(argv)
         check_options(options)
+        spare([options.input, *getattr(options, "read", []), options.certificate, options.key], [options.output, options.report])
         path = options.input
         sections = load(path)
         if options.list:

@@ -108,7 +108,7 @@ def _run(args, words, query, form):
         "threads": 1 if count > 1 or args.scheduler else None,
     }
     with _pool(args, words) as (pool, traces, named), Directory("xstrace-query.") as place:
-        spare(traces, [args.output])
+        spare([*traces, args.file], [args.output])
         if not first:
             if args.no_cache:
                 raise Failed("--no-cache needs --reduce, or a query of the library that has two halves")

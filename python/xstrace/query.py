@@ -150,7 +150,7 @@ def _run(args):
             raise Failed("--reduce, --processes and --scheduler need a query")
         return mapped.run(args, words, query, form)
     with open_tables(words, cache=not args.no_cache, memory_limit=args.memory_limit, zstd_window=args.zstd_window) as tables:
-        spare(tables.paths, [args.output])
+        spare([*tables.paths, args.file], [args.output])
         status = say_missing(tables)
         if query is None and sys.stdin and sys.stdin.isatty() and not args.output:
             from .prompt import Prompt

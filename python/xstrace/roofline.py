@@ -33,7 +33,7 @@ from typing import NamedTuple
 from .charts import ChartsError, figure, put
 from .cli import Parser, clip_middle, printable, said, say_unusable
 from .metrics import NOT_A_SAMPLE, MetricsError, load, nearest
-from .running import SMALL, command, opened
+from .running import SMALL, command, opened, spare
 from .temporary import Directory
 
 COMMAND = "roofline.py"
@@ -328,6 +328,8 @@ def main(argv=None):
     path = None
     try:
         options = _options(argv)
+        out = options.output if options.output.endswith((".html", ".htm")) else options.output + ".html"
+        spare([options.device, options.compute, options.memory], [out])
         device = Device(options.device)
         if options.app:
             compute, memory = profile(options)
@@ -342,7 +344,6 @@ def main(argv=None):
             raise Misuse("no kernel has executed an operation of a precision that is counted")
         for kernel in kernels:
             device.needs(kernel)
-        out = options.output if options.output.endswith((".html", ".htm")) else options.output + ".html"
         put([chart(kernels, device, f"{os.path.basename(options.output)} on {device.name}")], out)
         print(*summary(kernels, device), sep="\n")
         print(f"Roofline is stored in {printable(out)}")

@@ -400,7 +400,7 @@ def _is_of(name, unfinished, real):
 
 def spare(inputs, outputs):
     """Raises OSError where an output (None and - are none) would take the place of an input, or of another output."""
-    taken = {os.path.realpath(path): "is to be read: give the output another name" for path in inputs}
+    taken = {os.path.realpath(path): "is to be read: give the output another name" for path in inputs if path}
     for path in outputs:
         if path in (None, "", "-") or os.path.exists(path) and not os.path.isfile(path):
             continue
