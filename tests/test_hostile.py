@@ -421,3 +421,20 @@ def test_names_that_are_blanked_before_they_are_read(xstrace, options):
     trace = run.finish().trace
     assert len(trace.slices) == 1000 and trace.other["lost"] == 0 and "unmatched_ends" not in trace.other
     assert trace.other["omitted"]["names"] and any("names" in line for line in run.said)
+
+
+def test_a_process_that_nobody_tells_of(xstrace):
+    """The count of those that have joined was overwritten, and comes to what it was: with the application's end its trace is there."""
+    words = ["tasks", "a", "10", "wait", "child", "tasks", "b", "20", "end", "tasks", "c", "10"]
+    run = xstrace.start("--chrome-itt-logging", "itt_steps", words, stdin=subprocess.PIPE)
+    run.wait_for_output()
+    wait_until(lambda: list(xstrace.cwd.glob("itt_steps.*.json")))
+    with Path(run.dir, "mailbox").open("r+b") as file:
+        file.seek(12)  # struct xs_mailbox: joined
+        assert file.read(4) == struct.pack("I", 1)
+        file.seek(12)
+        file.write(bytes(4))
+    run.process.stdin.close()
+    run.wait()
+    assert len(list(xstrace.cwd.glob("itt_steps.*.json"))) == 2
+    assert sorted(trace.count("tasks") for trace in run.collect().traces) == [20, 20]

@@ -32,7 +32,8 @@ struct xs_loop {
 	/* CLOCK_MONOTONIC: a process has been in the middle of joining from then on; 0: none is */
 	uint64_t unready_since;
 	bool app_finished, app_seen, stopped;
-	bool spoilt; /* --recover: the file of a process is not what it was */
+	bool looked_at_end; /* of the application: for processes that nobody has told of */
+	bool spoilt;	    /* --recover: the file of a process is not what it was */
 	struct xs_window window;
 	uint64_t start;	    /* of this process, as in struct xs_consumer */
 	bool launcher_gone; /* and all that it had said was heard */
