@@ -129,9 +129,11 @@ def test_without_its_secret_nobody_joins(xstrace):
 
 
 @root_only
-@pytest.mark.parametrize("spoil", ["directory", "control", "strings", "mailbox", "link", "second name"])
-def test_a_directory_that_others_can_use_is_not_joined(xstrace, spoil):
-    """Whatever is not ours alone."""
+@pytest.mark.parametrize(
+    "spoil", ["directory", "control", "strings", "mailbox", "link", "second name", "gone", "moved", "file gone", "words"]
+)
+def test_a_directory_that_is_not_the_runs_alone_is_not_joined(xstrace, spoil):
+    """Whatever is not ours alone, or gone; and a line says so, since a program that cannot join has nobody to tell."""
     script = f"{APPS}/itt_tasks 3; echo ready; read line; {APPS}/itt_tasks 5"
     run = xstrace.start(ITT, "sh", ["-c", script], stdin=subprocess.PIPE)
     run.wait_for_output()
@@ -144,11 +146,23 @@ def test_a_directory_that_others_can_use_is_not_joined(xstrace, spoil):
         os.symlink("moved", f"{path}/control")
     elif spoil == "second name":
         os.link(f"{path}/strings", f"{path}/again")
+    elif spoil == "gone":
+        shutil.rmtree(path)
+    elif spoil == "moved":
+        os.rename(path, f"{path}.moved")
+    elif spoil == "file gone":
+        os.remove(f"{path}/mailbox")
+    elif spoil == "words":
+        with open(f"{path}/control", "r+b") as file:
+            file.write(b"\0")
     else:
         os.chmod(f"{path}/{spoil}", 0o604)
     run.process.stdin.close()
     run.wait()
+    shutil.rmtree(f"{path}.moved", ignore_errors=True)
     assert run.status == 0 and "expected: 5 tasks" in run.out
+    said = [line for line in run.said if "programs that were started since are not traced" in line]
+    assert len(said) == 1 and (path if spoil in ("directory", "gone", "moved") else "share, was ") in said[0], run.said
     run.collect()
     assert [t.count("tasks") for t in run.traces] == [3]
 

@@ -30,6 +30,7 @@
 #include "run_open.h"
 #include "processors.h"
 #include "samples.h"
+#include "shared.h"
 #include "text.h"
 #include "viewers.h"
 #include "where.h"
@@ -413,6 +414,7 @@ static int follow_run(struct xs_loop *loop)
 {
 	if (loop->run.options->flight && !xs_flight_create(&loop->run))
 		return -ENOMEM;
+	xs_shared_note(&loop->run);
 	loop->start = xs_pid_start(getpid());
 	xs_window_set(&loop->window, &loop->run);
 	loop->where = xs_where_open(&loop->run);
@@ -452,31 +454,6 @@ static void tell_not_traced(const struct xs_loop *loop)
 	xs_lost_tell(&loop->lost);
 }
 
-/* What all processes of the run share, and one of them has cut. */
-static void tell_cut(struct xs_loop *loop)
-{
-	static const struct {
-		const char *name, *missing;
-		uint64_t size;
-	} shared[] = {
-		{ "strings", "names that were to be read there are missing", XS_STRINGS_SIZE },
-		{ "control", "recording may have ended early", sizeof(struct xs_control) },
-	};
-	struct stat st;
-
-	for (size_t i = 0; i < sizeof(shared) / sizeof(shared[0]); i++) {
-		if (fstatat(loop->run.directory, shared[i].name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-		    !S_ISREG(st.st_mode) || (uint64_t)st.st_size >= shared[i].size)
-			continue;
-		loop->spoilt |= loop->run.recovering;
-		xs_tell("[WARNING] %s%s%s'%s', a file that the run's processes share, was cut; "
-			"%s\n",
-			loop->run.recovering ? "--recover " : "",
-			loop->run.recovering ? loop->run.dir : "", loop->run.recovering ? ": " : "",
-			shared[i].name, shared[i].missing);
-	}
-}
-
 /* An option that has shown nothing: mostly the runtime is the reason. */
 static void tell_no_openmp(const struct xs_loop *loop)
 {
@@ -511,7 +488,8 @@ int xs_drain(const char *dir, int channel)
 	if (error < 0)
 		return error;
 	tell_not_traced(&loop);
-	tell_cut(&loop);
+	if (xs_shared_tell(&loop.run))
+		loop.spoilt |= loop.run.recovering;
 	tell_not_asked(&loop);
 	tell_no_openmp(&loop);
 	tell_no_python(&loop);

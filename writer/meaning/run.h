@@ -32,6 +32,9 @@ struct xs_run {
 	/* as the launcher made it, before any process could spoil it */
 	const struct xs_control *made;
 	struct xs_mailbox *mailbox; /* every traced process can write there */
+	/* of the files that all processes share, when the run began; 0: not known (shared.h) */
+#define XS_SHARED_FILES 3
+	uint64_t shared_inodes[XS_SHARED_FILES];
 	const struct xs_options *options;
 	struct xs_options copied_options;
 	char *bases[2]; /* by enum xs_base (below.h); NULL: not resolved yet */
