@@ -1,8 +1,10 @@
 """The page of xstrace-report and its command: hostile names, bad inputs, a real browser."""
 
+import html
 import html.parser
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -119,15 +121,22 @@ def test_hostile_names_are_text(tmp_path):
 def test_a_hostile_name_of_a_step_is_no_sql(tmp_path):
     plan = Plan()
     for n in range(20):
-        plan.host("it's'); drop table slices; --", n * MS, n * MS + (MS if n else MS // 4) - US)
+        plan.host("it's'); drop table slices; --\x1b[2J\u202e", n * MS, n * MS + (MS if n else MS // 4) - US)
         plan.host("app::rest", n * MS, n * MS + US)
-    plan.host("it's'); drop table slices; --", 30 * MS, 50 * MS)
+    plan.host("it's'); drop table slices; --\x1b[2J\u202e", 30 * MS, 50 * MS)
     for event in plan.events:
         event["name"] = event["name"].replace("it's", "app::it's")
     plan.write(tmp_path / "t.json")
     data = json.loads(xstrace_report("--json", "-", "t.json", cwd=tmp_path).stdout)
     (found,) = data["findings"]
     assert found["id"] == "outlier-steps" and found["n"] == 1 and "it''s''); drop" in found["sql"]
+    page = xstrace_report("-o", "-", "t.json", cwd=tmp_path).stdout
+    assert "\x1b" not in page and "\u202e" not in page
+    sql = html.unescape(re.search(r"<pre>(.*?)</pre>", page, re.DOTALL)[1])
+    (answer,) = json.loads(
+        subprocess.check_output([sys.executable, ROOT / "scripts/xstrace-query", "--json", "t.json"], input=sql, cwd=tmp_path, text=True)
+    )
+    assert answer["n"] == 1
 
 
 @pytest.mark.long

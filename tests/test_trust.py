@@ -779,6 +779,29 @@ def test_a_drain_process_whose_descriptors_are_taken(xstrace, full, limit):
     assert sorted(t.count("tasks", "steps::a") for t in run.traces) == [50, 60]
 
 
+@pytest.mark.parametrize("compress", ["", " --compress zstd", " --format perfetto"])
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_drain_process_whose_memory_is_taken(xstrace, when, compress):
+    """A trace that was begun gets its end; one that cannot be begun leaves no file, and what it lacks is counted."""
+    steps = ["wait", "tasks", "a", "300"] if when == "before" else ["tasks", "a", "200", "wait", "tasks", "a", "100"]
+    run = xstrace.start(ITT + compress, "itt_steps", steps, stdin=subprocess.PIPE)
+    run.wait_for_output()
+    wait_until(lambda: glob.glob(f"{run.dir}/d*"))
+    if when == "after":
+        wait_until(lambda: list(run.cwd.glob("itt_steps.*")))
+    resource.prlimit(run.drain, resource.RLIMIT_DATA, (4096, 4096))
+    run.process.stdin.close()
+    run.wait(30)
+    assert run.status == 0
+    run.collect(20)
+    lost = [int(number) for line in run.said for number in re.findall(r"(\d+) events? of .* no memory for a trace", line)]
+    if when == "after":
+        assert [t.count("tasks", "steps::a") for t in run.traces] == [300] and not lost, (run.said, run.traces[0].other)
+        assert run.traces[0].other["end"] == "exited" and run.traces[0].other["lost"] == 0
+    else:
+        assert not run.traces and not list(run.cwd.glob("itt_steps.*")) and len(lost) == 1 and lost[0] >= 600, run.said
+
+
 # ---- time namespaces ----
 
 

@@ -17,11 +17,16 @@
 /* what a full disk takes back for the tail, beside the pieces at both ends */
 #define REACH 65536u
 
+void xs_output_begin(struct xs_output *out, int fd, uint64_t offset)
+{
+	out->fd = fd;
+	out->offset = out->reach[0] = out->reach[1] = offset;
+}
+
 int xs_output_init(struct xs_output *out, int fd, uint64_t offset, enum xs_compress compress)
 {
 	memset(out, 0, sizeof(*out));
-	out->fd = fd;
-	out->offset = out->reach[0] = out->reach[1] = offset;
+	xs_output_begin(out, fd, offset);
 	out->compress = compress;
 	out->room = compress ? ROOM_ZSTD : ROOM;
 	out->makes_room = true;
@@ -31,7 +36,7 @@ int xs_output_init(struct xs_output *out, int fd, uint64_t offset, enum xs_compr
 #ifdef XS_HAVE_ZSTD
 	if (compress) {
 		out->zstd = ZSTD_createCCtx();
-		out->frame_room = ZSTD_compressBound(out->room + XS_OUTPUT_SLACK);
+		out->frame_room = ZSTD_compressBound(out->room + XS_OUTPUT_SLACK) + 64;
 		out->frame = malloc(out->frame_room);
 		if (!out->zstd || !out->frame)
 			return -ENOMEM;
@@ -87,6 +92,36 @@ static int write_all(struct xs_output *out, const char *data, size_t length, boo
 	return error;
 }
 
+#ifdef XS_HAVE_ZSTD
+#define BLOCK_MAX (128u << 10) /* RFC 8878, 3.1.1.2.4 */
+
+static char *put_number(char *o, uint64_t number, int bytes)
+{
+	for (int i = 0; i < bytes; i++)
+		*o++ = (char)(number >> 8 * i);
+	return o;
+}
+
+/*
+ * The text as a frame of blocks that are not compressed (RFC 8878, 3.1.1): zstd wants memory with
+ * its first large frame, and there may be none by then. The frame's bytes; 0: it has no room.
+ */
+static size_t store_frame(char *frame, size_t room, const char *data, size_t length)
+{
+	/* a single segment, whose size takes 8 bytes; no checksum */
+	char *o = put_number(put_number(put_number(frame, 0xfd2fb528, 4), 0xe0, 1), length, 8);
+
+	if (length + 3 * (length / BLOCK_MAX + 1) + 13 > room)
+		return 0;
+	for (size_t at = 0, n; at < length; at += n) {
+		n = length - at < BLOCK_MAX ? length - at : BLOCK_MAX;
+		o = put_number(o, n << 3 | (at + n == length), 3);
+		o = (char *)mempcpy(o, data + at, n);
+	}
+	return (size_t)(o - frame);
+}
+#endif
+
 static int write_piece(struct xs_output *out, const char *data, size_t length)
 {
 	if (!length)
@@ -95,7 +130,9 @@ static int write_piece(struct xs_output *out, const char *data, size_t length)
 	if (out->compress) {
 		size_t n = ZSTD_compress2(out->zstd, out->frame, out->frame_room, data, length);
 
-		return ZSTD_isError(n) ? -EIO : write_all(out, out->frame, n, false);
+		if (ZSTD_isError(n))
+			n = store_frame(out->frame, out->frame_room, data, length);
+		return n ? write_all(out, out->frame, n, false) : -EIO;
 	}
 #endif
 	return write_all(out, data, length, true);

@@ -45,6 +45,9 @@ struct xs_output {
 /* Takes over fd. 0 or -errno. */
 int xs_output_init(struct xs_output *out, int fd, uint64_t offset, enum xs_compress compress);
 
+/* Takes over fd after xs_output_init() had -1: memory comes first where a file is to be made. */
+void xs_output_begin(struct xs_output *out, int fd, uint64_t offset);
+
 /*
  * Writes all that was put. 0 or -errno (the first time an error happens, `error` keeps it; then 0,
  * and what is put is thrown away).

@@ -196,9 +196,7 @@ static void show_first_calls(struct xs_process *process)
 	}
 	if (!shown)
 		return;
-	process->awaits_event = !xs_sinks_open(process, true);
-	if (!process->awaits_event)
-		xs_tracks_name_threads(process);
+	xs_tracks_first_event(process);
 }
 
 static void finish_track(struct xs_track *track, uint64_t end)
@@ -294,6 +292,8 @@ static void finish_tracks(struct xs_process *process)
 	process->untimed =
 		not_told(run, &file->untimed, &file->told.untimed) + process->untimed_here;
 	process->unmeasured = not_told(run, &file->unmeasured, &file->told.unmeasured);
+	if (process->no_memory && process->awaits_event)
+		process->lost += xs_process_events(process);
 	xs_cuda_metrics_end(process);
 	xs_cuda_finish(process);
 	process->unmeasured += xs_cuda_unjoined(process);

@@ -56,7 +56,9 @@ static void tell_missing(const struct xs_process *process)
 		{ process->unwritten ? process->lost : 0, "event", "is lost, at least",
 		  "are lost, at least", ": what the disk did not take is not counted one by one" },
 		{ process->unwritten ? 0 : process->lost, "event", "is lost", "are lost",
-		  "; see --ring-size and --on-full, and otherData in the trace for which threads" },
+		  process->no_memory ? ": there was no memory for a trace of it"
+				     : "; see --ring-size and --on-full, and otherData in the "
+				       "trace for which threads" },
 		/* that its file was cut has been said */
 		{ process->cut ? 0 : process->corrupt, "ring", "was", "were",
 		  " not as they should be; records of them may be missing" },

@@ -191,12 +191,16 @@ void xs_tracks_name_threads(struct xs_process *process)
 	}
 }
 
-/* The first event of a process that is to be shown. */
-static void first_event(struct xs_process *process)
+void xs_tracks_first_event(struct xs_process *process)
 {
 	process->awaits_event = !xs_sinks_open(process, true);
-	if (!process->awaits_event)
-		xs_tracks_name_threads(process);
+	if (process->awaits_event) {
+		process->no_memory = true;
+		return;
+	}
+	if (process->no_memory) /* what came before is in no trace */
+		process->lost += xs_process_events(process);
+	xs_tracks_name_threads(process);
 }
 
 /*
@@ -244,7 +248,7 @@ static inline __attribute__((always_inline)) bool read_next(struct xs_track *tra
 		return false;
 	}
 	if (__builtin_expect(*wanted && event->kind != XS_PAD && event->kind != XS_THREAD, 0)) {
-		first_event(process);
+		xs_tracks_first_event(process);
 		*wanted = false;
 	}
 	dispatch(track, event, size);

@@ -14,6 +14,8 @@ void xs_track_begin(struct xs_track *track);
 uint64_t xs_track_read(struct xs_track *track, uint64_t most);
 /* One record, while track->pos is not there yet. */
 void xs_track_next(struct xs_track *track);
+/* The first event of a process that is to be shown: opens the sinks that wait for one. */
+void xs_tracks_first_event(struct xs_process *process);
 /* Tells the sinks what the threads are called whose records come next. */
 void xs_tracks_name_threads(struct xs_process *process);
 /* Records in memory of our own, known to be whole, are read as if they came from the ring. */

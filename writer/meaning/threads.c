@@ -116,6 +116,15 @@ static void take_given_name(struct xs_process *process, struct xs_thread_stats *
 	at->name = 0;
 }
 
+uint64_t xs_process_events(const struct xs_process *process)
+{
+	uint64_t events = process->events;
+
+	for (uint32_t i = 0; i < process->track_count; i++)
+		events += process->tracks[i]->records;
+	return events;
+}
+
 /* The thread is done with this ring, or the process is: its counts. */
 void xs_track_close_stats(struct xs_track *track, uint64_t lost)
 {

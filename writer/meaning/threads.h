@@ -6,6 +6,9 @@
 
 #include "track.h"
 
+/* Records of the process that were read so far. */
+uint64_t xs_process_events(const struct xs_process *process);
+
 /* The ring is another thread's from here on: counts of its own. */
 void xs_track_stats(struct xs_track *track, uint32_t tid, uint32_t name);
 /* The thread is done with the ring, or the process is. lost: the ring's count. */

@@ -148,6 +148,7 @@ struct xs_process {
 	uint32_t open_count;
 	void *sink[XS_SINKS_MAX];
 	bool awaits_event; /* there are sinks that are opened with the first one */
+	bool no_memory;	   /* they could not be, at one event at least */
 	/* of tasks that have nothing but a name: of the sink that wants them, or of all */
 	void (*plain_tasks)(struct xs_track *track, const struct xs_task *tasks, uint32_t count);
 	/* writes out what is buffered, so that the rings' room goes back to the producers */

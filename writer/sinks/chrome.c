@@ -69,18 +69,19 @@ static bool open_trace(struct xs_process *process)
 		free(chrome);
 		return false;
 	}
-	fd = xs_chrome_open_file(process, chrome, &offset);
-	error = process->run->refused
-			? fd
-			: xs_output_init(&chrome->out, fd, offset, process->run->options->compress);
-	if (error < 0) {
+	/* memory first: where there is none, no file is made, now and at each later try */
+	error = xs_output_init(&chrome->out, -1, 0, process->run->options->compress);
+	fd = error < 0 ? error : xs_chrome_open_file(process, chrome, &offset);
+	if (error < 0 || process->run->refused) {
 		if (fd >= 0)
 			close(fd);
+		(void)xs_output_close(&chrome->out, "", 0);
 		xs_kineto_fini(chrome);
 		xs_perfetto_free(chrome->perfetto);
 		free(chrome);
 		return false;
 	}
+	xs_output_begin(&chrome->out, fd, offset);
 	if (fd < 0) {
 		chrome->out.error = fd;
 		xs_tell_write_error(process, fd);
@@ -222,26 +223,48 @@ static void free_state(struct xs_process *process)
 	process->out = NULL;
 }
 
+#define TAIL_THREAD 1024u /* bytes, of each thread in the tail */
+
+/*
+ * Where there is no memory for the tail, a limit set from outside mostly: the output's own, with as
+ * many threads as it has room for.
+ */
+static char *tail_in_place(struct xs_process *process, size_t room, uint32_t *threads)
+{
+	struct xs_chrome *chrome = xs_chrome_of(process);
+	size_t space = chrome->out.room + XS_OUTPUT_SLACK - XS_PERFETTO_ROOM;
+
+	if (room > space) {
+		process->omitted[XS_OMIT_NAMES]++;
+		room -= xs_chrome_about_room(chrome);
+		xs_chrome_about_free(chrome);
+	}
+	if (*threads > (space - room) / TAIL_THREAD)
+		*threads = (uint32_t)((space - room) / TAIL_THREAD);
+	(void)xs_output_flush(&chrome->out);
+	return chrome->out.data;
+}
+
 static bool finish_trace(struct xs_process *process, enum xs_end end, int status)
 {
 	struct xs_run *run = process->run;
 	struct xs_chrome *chrome = xs_chrome_of(process);
-	size_t room = 8192 + XS_UNSEEN_ROOM + XS_OVERHEAD_TEXT_MAX +
-		      (size_t)process->thread_count * 1024 + xs_chrome_about_room(chrome) +
+	size_t room = 8192 + XS_UNSEEN_ROOM + XS_OVERHEAD_TEXT_MAX + xs_chrome_about_room(chrome) +
 		      xs_kineto_tail_room(chrome);
-	char *tail = malloc(room + XS_PERFETTO_ROOM), path[PATH_MAX];
+	uint32_t threads = process->thread_count;
+	char *memory = malloc(room + (size_t)threads * TAIL_THREAD + XS_PERFETTO_ROOM);
+	char *tail = memory ? memory : tail_in_place(process, room, &threads), path[PATH_MAX];
 	struct xs_often *often = chrome->often;
 	struct xs_output out;
 	size_t length = 0;
 	bool written;
 	int error;
 
-	if (tail)
-		length = (size_t)(xs_chrome_put_tail(tail, process, end, status) - tail);
-	if (chrome->perfetto)
+	length = (size_t)(xs_chrome_put_tail(tail, process, end, status, threads) - tail);
+	if (chrome->perfetto) {
 		xs_perfetto_begin_anew(chrome->perfetto);
-	if (tail && chrome->perfetto)
 		length = (size_t)(xs_perfetto_put(chrome->perfetto, tail, tail + length) - tail);
+	}
 	written = chrome->out.offset;
 	memcpy(path, chrome->path, sizeof(path));
 	if (!written && chrome->out.fd >= 0) {
@@ -249,9 +272,9 @@ static bool finish_trace(struct xs_process *process, enum xs_end end, int status
 		if (run->recovering && process->kept) /* who tries again does not miss it */
 			process->kept->device = process->kept->inode = 0;
 	}
-	error = xs_output_close(&chrome->out, tail ? tail : "", length);
+	error = xs_output_close(&chrome->out, tail, length);
 	out = chrome->out; /* no memory of it is left */
-	free(tail);
+	free(memory);
 	free_state(process);
 	if (error)
 		xs_tell_write_error(process, error);

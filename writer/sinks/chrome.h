@@ -317,7 +317,8 @@ int xs_chrome_open_file(struct xs_process *process, struct xs_chrome *chrome, ui
 /* All that comes before the events: metadata, and the process's names. */
 void xs_chrome_put_head(struct xs_process *process);
 /* What ends the list of events, and all that is known of the process now. */
-char *xs_chrome_put_tail(char *o, struct xs_process *process, enum xs_end end, int status);
+char *xs_chrome_put_tail(char *o, struct xs_process *process, enum xs_end end, int status,
+			 uint32_t threads);
 
 /* ---- chrome_put.c ---- */
 

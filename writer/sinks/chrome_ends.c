@@ -243,17 +243,16 @@ static char *put_missing(char *o, const struct xs_process *process)
 	return o;
 }
 
-char *xs_chrome_put_tail(char *o, struct xs_process *process, enum xs_end end, int status)
+char *xs_chrome_put_tail(char *o, struct xs_process *process, enum xs_end end, int status,
+			 uint32_t threads)
 {
 	const struct xs_chrome *chrome = xs_chrome_of(process);
-	uint32_t threads = process->thread_count;
 	uint64_t omitted = process->threads_omitted;
 	struct xs_overhead overhead;
 
-	if (chrome->perfetto && threads > XS_PERFETTO_THREADS) {
-		omitted += threads - XS_PERFETTO_THREADS;
+	if (chrome->perfetto && threads > XS_PERFETTO_THREADS)
 		threads = XS_PERFETTO_THREADS;
-	}
+	omitted += process->thread_count - threads;
 	if (strcmp(chrome->title, xs_title_of(process)) || chrome->rank != xs_process_rank(process))
 		o = put_process_name(process, o);
 	/* an event to close the list: all others end with a comma */

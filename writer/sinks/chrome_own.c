@@ -152,4 +152,5 @@ void xs_chrome_about_free(struct xs_chrome *chrome)
 	for (uint32_t i = 0; chrome->about && i < chrome->about->count; i++)
 		free(chrome->about->about[i].text);
 	free(chrome->about);
+	chrome->about = NULL;
 }

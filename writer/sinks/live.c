@@ -16,6 +16,7 @@
 #include "names.h"
 #include "sink.h"
 #include "sinks.h"
+#include "threads.h"
 #include "track.h"
 
 /* ---- the last seconds ---- */
@@ -244,15 +245,6 @@ static void add_work(struct xs_process *process, const struct xs_work *work)
 	occupy(process, work, ns);
 }
 
-uint64_t xs_live_events(const struct xs_process *process)
-{
-	uint64_t events = process->events;
-
-	for (uint32_t i = 0; i < process->track_count; i++)
-		events += process->tracks[i]->records;
-	return events;
-}
-
 static bool wanted(const struct xs_run *run)
 {
 	return run->live;
@@ -265,7 +257,7 @@ static bool open_live(struct xs_process *process)
 	if (calls)
 		*calls = (struct xs_live_calls){
 			.recent.second = process->run->live->second,
-			.seen = xs_live_events(process),
+			.seen = xs_process_events(process),
 			.events.second = process->run->live->second,
 		};
 	process->sink[XS_SINK_LIVE] = calls;

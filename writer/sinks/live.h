@@ -71,8 +71,6 @@ struct xs_live_sum xs_live_recent(const struct xs_live_recent *recent, uint64_t 
 
 /* The unit's spans become time in which it was busy. */
 void xs_live_settle(struct xs_live *live, struct xs_live_unit *unit);
-/* Records of the process that were read so far. */
-uint64_t xs_live_events(const struct xs_process *process);
 /* ns of processors that this process has used. */
 uint64_t xs_live_cpu(void);
 /*

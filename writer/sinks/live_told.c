@@ -167,7 +167,7 @@ static void put_in_call(const struct xs_process *process, struct xs_live_process
 /* What rings hold, and what is read of them; what a ring says may be nonsense. */
 static void put_rings(const struct xs_process *process, struct xs_live_process *to)
 {
-	to->events = xs_live_events(process);
+	to->events = xs_process_events(process);
 	to->lost = process->lost + atomic_load(&process->file->lost_no_ring) -
 		   atomic_load(&process->file->told.lost_no_ring);
 	for (uint32_t i = 0; i < process->track_count; i++) {

@@ -8,6 +8,7 @@ track_id of a track there (or NULL), and what its sentence tells besides. A find
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import groupby
 from typing import NamedTuple
 
 from . import prelude
@@ -188,14 +189,21 @@ FROM steps JOIN usual USING (process_id) WHERE dur > greatest(1.5 * median, medi
 )
 
 
+def _literal(name):
+    """The name in SQL. Pages and terminals show it: a character that is not printable is written as its number."""
+    words = []
+    for printable, run in groupby(name, str.isprintable):
+        words += ["'" + "".join(run).replace("'", "''") + "'"] if printable else [f"chr({ord(letter)})" for letter in run]
+    return " || ".join(words) or "''"
+
+
 def find(connection, processes):
     """Adds "findings" to each process: a list of {"id", "n", "cost", "share", "place", "detail"}, and "sql" where it is not the finding's own."""
     for process in processes.values():
         process["findings"] = []
     asked = [(finding, finding.sql) for finding in FINDINGS]
     for depth, name in connection.execute("SELECT DISTINCT depth, step FROM step_of ORDER BY ALL").fetchall():
-        quoted = "'" + name.replace("'", "''") + "'"
-        asked.append((OUTLIERS, OUTLIERS.sql.replace("{depth}", str(depth)).replace("{name}", quoted)))
+        asked.append((OUTLIERS, OUTLIERS.sql.replace("{depth}", str(depth)).replace("{name}", f"({_literal(name)})")))
     for finding, sql in asked:
         for row in list(prelude.rows_of(connection, sql)):
             process = processes.get(row.pop("process_id"))
