@@ -520,6 +520,25 @@ def test_files_that_are_gone_are_not_said_to_be_stored(xstrace, how, compress):
     assert not any("Timeline is stored" in line for line in run.said)
 
 
+@pytest.mark.parametrize("at", ["the end", "the middle"])
+@pytest.mark.parametrize("compress", ["", "--compress zstd"])
+def test_a_trace_that_somebody_cuts_is_not_said_to_be_stored(xstrace, compress, at):
+    """Before the process ends, or while it goes on: what it writes then stands behind a hole."""
+    steps = ["tasks", "a", "30000", "wait", *([] if at == "the end" else ["tasks", "b", "30000"])]
+    run = xstrace.start(f"{ITT} {compress}", "itt_steps", steps, stdin=subprocess.PIPE)
+    run.wait_for_output()
+    (trace,) = wait_until(lambda: [path for path in run.cwd.glob("itt_steps.*") if path.stat().st_size > 20000])
+    os.truncate(trace, 0)
+    run.process.stdin.close()
+    run.wait()
+    wait_until(lambda: not run.dir)
+    run.read_output()
+    assert run.status == 0
+    assert f"xstrace: {trace} was cut before it was complete; what had been written of it is lost" in run.said
+    assert not any("stored" in line for line in run.said)
+    trace.unlink()
+
+
 def test_existing_link_is_not_followed(xstrace):
     target = xstrace.home / "target"
     script = f"ln -s {target} itt_tasks.$$.json; exec {APPS}/itt_tasks 5"

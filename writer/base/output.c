@@ -214,13 +214,26 @@ static uint64_t back_for(const struct xs_output *out, uint64_t offset, size_t le
 
 static bool cut(struct xs_output *out, uint64_t offset)
 {
-	return !out->borrowed && !ftruncate(out->fd, (off_t)offset) &&
-	       lseek(out->fd, (off_t)offset, SEEK_SET) >= 0;
+	if (out->borrowed || ftruncate(out->fd, (off_t)offset) < 0)
+		return false;
+	out->offset = offset;
+	return lseek(out->fd, (off_t)offset, SEEK_SET) >= 0;
+}
+
+/*
+ * Has somebody else cut the file? Then it is shorter than what we have written, or has a hole: what
+ * is written later goes to where it would have gone.
+ */
+static bool was_cut(const struct xs_output *out, const struct stat *file)
+{
+	return S_ISREG(file->st_mode) && ((uint64_t)file->st_size < out->offset ||
+					  lseek(out->fd, 0, SEEK_HOLE) < file->st_size);
 }
 
 int xs_output_close(struct xs_output *out, const char *tail, size_t length)
 {
 	struct stat file = { .st_ino = 0 };
+	bool shorter = false;
 	int error = 0;
 
 	if (out->fd >= 0) {
@@ -243,7 +256,7 @@ int xs_output_close(struct xs_output *out, const char *tail, size_t length)
 				(void)cut(out, back);
 		}
 		if (!out->borrowed) {
-			(void)fstat(out->fd, &file);
+			shorter = !fstat(out->fd, &file) && was_cut(out, &file);
 			close(out->fd);
 		}
 	}
@@ -256,5 +269,6 @@ int xs_output_close(struct xs_output *out, const char *tail, size_t length)
 	out->fd = -1;
 	out->device = file.st_dev;
 	out->inode = file.st_ino;
+	out->cut = shorter;
 	return error;
 }

@@ -25,3 +25,14 @@ void xs_tell_stored(const char *what, const char *path, uint64_t device, uint64_
 			"complete\n",
 			path);
 }
+
+void xs_tell_output(const char *what, const char *path, const struct xs_output *out, int error)
+{
+	if (out->cut && is_there(path, out->device, out->inode))
+		xs_tell("xstrace: %s was cut before it was complete; what had been written of it "
+			"is "
+			"lost\n",
+			path);
+	else
+		xs_tell_stored(what, path, out->device, out->inode, error);
+}

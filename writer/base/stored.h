@@ -14,11 +14,7 @@
  */
 void xs_tell_stored(const char *what, const char *path, uint64_t device, uint64_t inode, int error);
 
-/* The same after xs_output_close(). */
-static inline void xs_tell_output(const char *what, const char *path, const struct xs_output *out,
-				  int error)
-{
-	xs_tell_stored(what, path, out->device, out->inode, error);
-}
+/* The same after xs_output_close(); or that somebody has cut the file meanwhile. */
+void xs_tell_output(const char *what, const char *path, const struct xs_output *out, int error);
 
 #endif
