@@ -166,6 +166,7 @@ static void disk_of(size_t room, size_t later, enum xs_compress compress)
 	limit.rlim_cur = room + later;
 	(void)setrlimit(RLIMIT_FSIZE, &limit);
 	xs_output_close(&out, TAIL, sizeof(TAIL) - 1);
+	CHECK(!out.cut, "by us, not by somebody else");
 	limit.rlim_cur = RLIM_INFINITY;
 	(void)setrlimit(RLIMIT_FSIZE, &limit);
 	text = content(&length);
@@ -276,6 +277,7 @@ static void full_disk_compressed(void)
 		CHECK(lines(0, 500000) == -EFBIG, "%zu of %zu bytes are too few",
 		      (size_t)limit.rlim_cur, all);
 		xs_output_close(&out, TAIL, sizeof(TAIL) - 1);
+		CHECK(!out.cut, "by us, not by somebody else");
 		limit.rlim_cur = RLIM_INFINITY;
 		(void)setrlimit(RLIMIT_FSIZE, &limit);
 		data = content(&size);
@@ -306,6 +308,7 @@ static unsigned frames_on(size_t room, unsigned each, size_t *ret_ends)
 			ret_ends[n] = (size_t)out.offset;
 	}
 	xs_output_close(&out, TAIL, sizeof(TAIL) - 1);
+	CHECK(!out.cut, "by us, not by somebody else");
 	limit.rlim_cur = RLIM_INFINITY;
 	(void)setrlimit(RLIMIT_FSIZE, &limit);
 	data = content(&size);
