@@ -333,16 +333,18 @@ struct xs_thread_since {
 
 /*
  * What the drain process knows about the records of a ring before its tail, kept so that a
- * successor can go on (--recover).
+ * successor can go on (--recover): as it was with a commit, whose number is `turn`.
  */
-#define XS_RING_SAVED 124u
+#define XS_RING_SAVED 123u
 struct xs_ring_saved {
+	uint64_t turn;
 	uint64_t tail, records;
 	/* of the threads that had the ring before this one */
 	uint64_t past_records;
 	uint32_t past_threads, reserved;
 	uint32_t tid, depth;
 	uint32_t name, row; /* of the thread, and of the track that its tasks go to; interned */
+	uint64_t check;	    /* of all of it (kept.h); 0: it is being written */
 	union {		    /* so many as `depth` says */
 		struct xs_open_task open[XS_RING_SAVED];
 		/* flight recorder, whose successor begins before the tail: the newest */
@@ -350,22 +352,26 @@ struct xs_ring_saved {
 	};
 };
 
-/* Which copy counts, and which one is being prepared; one word, so that it changes at once. */
-enum xs_saved_state { XS_SAVED_0, XS_SAVED_1, XS_SAVED_0_NEXT_1, XS_SAVED_1_NEXT_0 };
-
+/*
+ * Of the two copies the newer one counts, unless it says that it is of a commit which the head of
+ * the file does not know of: then it was only being prepared.
+ */
 struct xs_kept_ring {
-	_Atomic uint32_t state; /* enum xs_saved_state */
-	uint32_t owner;		/* of chunks of the backlog, from 1; 0: it needed none yet */
-	struct xs_ring_saved saved[2];
+	uint32_t owner; /* of chunks of the backlog, from 1; 0: it needed none yet */
+	uint32_t reserved;
 	_Atomic uint64_t moved; /* records from the saved tail to there are in the backlog */
+	struct xs_ring_saved saved[2];
 };
 
 /* As struct xs_kept_ring, of the buffers of CUDA's activity (activity.h). */
+struct xs_activity_saved {
+	uint64_t turn;
+	uint64_t consumed[64]; /* bytes that are read, and the buffer's turn << 32 */
+	int64_t used[3];       /* bytes of a device, pinned ones, managed ones */
+	uint64_t check;
+};
 struct xs_kept_activity {
-	_Atomic uint32_t state; /* enum xs_saved_state */
-	uint32_t reserved;
-	uint64_t consumed[2][64]; /* bytes that are read, and the buffer's turn << 32 */
-	int64_t used[2][3];	  /* bytes of a device, pinned ones, managed ones */
+	struct xs_activity_saved saved[2];
 };
 
 /*
@@ -385,14 +391,33 @@ struct xs_kept_numbers {
 	} place[XS_KEPT_PLACES];
 };
 
-/* Followed by one struct xs_kept_ring for each ring, a page each. */
+/* Of a commit: how much of the trace counts. */
+struct xs_kept_length {
+	uint64_t turn;
+	uint64_t bytes; /* of output, or XS_KEPT_ENDED */
+	uint64_t check;
+};
+#define XS_KEPT_ENDED UINT64_MAX /* the trace is complete, and none has begun since */
+
+/* Not 1: a word that something else has written is neither. */
+#define XS_KEPT_COMPLETE  0x704d4f43u
+#define XS_KEPT_UNWRITTEN 0x57724e55u
+
+/* Followed by one struct xs_kept_ring for each ring, a page each. kept.h says how it is written. */
 struct xs_kept_file {
-	/* bytes of output that hold the records before the saved tails, << 1 | prepared */
-	_Atomic uint64_t committed;
+	/*
+	 * The newest commit that counts, from 1 on. One store of it makes all count that was saved
+	 * for it: length[turn & 1], and copies of rings' states in this file and those of `.s<k>`.
+	 * Its check is stored behind it.
+	 */
+	_Atomic uint64_t turn, turn_check;
+	struct xs_kept_length length[2];
 	uint64_t device, inode; /* of the trace; 0: not made yet */
-	uint32_t unwritten;	/* it is complete, and not there: there was no room */
-	uint32_t complete;	/* it is, and the process's files are about to go */
-	char output[PATH_MAX];	/* its absolute path; empty: none yet */
+	uint64_t trace_check;	/* of these two */
+	uint64_t output_check;
+	uint32_t unwritten; /* XS_KEPT_UNWRITTEN: it is complete, and there was no room for it */
+	uint32_t complete;  /* XS_KEPT_COMPLETE: it is, and the process's files are about to go */
+	char output[PATH_MAX]; /* its absolute path; empty: none yet */
 	struct xs_kept_activity activity;
 	struct xs_kept_numbers numbers;
 	/* whose it is, of segment 0; stored last. Without it nothing in the file is believed */

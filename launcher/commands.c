@@ -167,8 +167,8 @@ static void tell_traces(const struct members *members)
 
 		if (!read_kept(&members->list[i], &kept))
 			continue;
-		unwritten += kept.unwritten != 0;
-		if (!kept.unwritten && n++ < LISTED)
+		unwritten += kept.unwritten == XS_KEPT_UNWRITTEN;
+		if (kept.unwritten != XS_KEPT_UNWRITTEN && n++ < LISTED)
 			printf("%s%s", n == 1 ? "; traces: " : ", ", kept.output);
 	}
 	if (n > LISTED)
@@ -201,7 +201,7 @@ static int tell_unwritten(const struct members *members)
 	for (size_t i = 0; i < members->count; i++) {
 		struct xs_kept_file kept;
 
-		if (!read_kept(&members->list[i], &kept) || !kept.unwritten)
+		if (!read_kept(&members->list[i], &kept) || kept.unwritten != XS_KEPT_UNWRITTEN)
 			continue;
 		*xs_plain(kept.output, kept.output, strlen(kept.output)) = '\0';
 		xs_tell("xstrace: %s is not there: the disk had no room for it, or it was "

@@ -24,6 +24,7 @@ from conftest import (
     NOBODY,
     ROOT,
     XSTRACE,
+    Trace,
     alive,
     compile_c,
     copy_build,
@@ -32,6 +33,7 @@ from conftest import (
     wait_until,
 )
 from test_endings import recover, truth
+import kept
 
 ITT = "--chrome-itt-logging"
 FILES = ("control", "mailbox", "strings")
@@ -301,8 +303,8 @@ def test_recover_writes_into_nothing_but_its_own_trace(xstrace, spoil, compress)
 
 
 def kept_of(run, pid):
-    (kept,) = Path(run.dir).glob(f"d{pid}.*")
-    return kept
+    (file,) = Path(run.dir).glob(f"d{pid}.*")
+    return file
 
 
 @pytest.mark.parametrize("place", ["../elsewhere", "a/b", "..", "."])
@@ -312,9 +314,7 @@ def test_recover_makes_results_nowhere_but_in_their_directory(xstrace, place):
     elsewhere = Path(f"{xstrace.home}/results/{place}")
     elsewhere.mkdir(parents=True, exist_ok=True)
     before = set(elsewhere.iterdir())
-    with kept_of(run, trace.parent.name.split(".")[1]).open("r+b") as file:
-        file.seek(32)  # struct xs_kept_file: the trace's path
-        file.write(os.fsencode(elsewhere / "chrome_trace.json") + b"\0")
+    kept.put_output(kept_of(run, trace.parent.name.split(".")[1]), os.fsencode(elsewhere / "chrome_trace.json"))
     assert control("--recover", run.dir).returncode == 125 and not run.dir  # no trace is there
     assert place == "." or set(elsewhere.iterdir()) == before
     (made,) = {p.parent for p in xstrace.home.rglob("chrome_trace.json")} - {trace.parent}
@@ -341,13 +341,13 @@ def test_recover_writes_no_trace_for_two(xstrace):
     step = f"{APPS}/itt_steps tasks a 2000 wait tasks b 3"
     run, trace = killed_run(xstrace, app="sh", args=["-c", f"exec 3<&0; {step} <&3 & {step}; wait"], traces=2)
     first, second = run.cwd.glob("itt_steps.*")
-    kept = kept_of(run, second.name.split(".")[1])
-    before = kept.read_bytes()
-    with kept.open("r+b") as file:  # the beginning says which file the trace is
-        file.write(kept_of(run, first.name.split(".")[1]).read_bytes()[:4096])
+    file = kept_of(run, second.name.split(".")[1])
+    before, other = file.read_bytes(), kept_of(run, first.name.split(".")[1]).read_bytes()
+    own = slice(kept.TRACE, kept.OUTPUT + kept.OUTPUT_SIZE)  # which file the trace is
+    file.write_bytes(before[: own.start] + other[own] + before[own.stop :])
     line = refusal("--recover", run.dir)
     assert first.name in line and "another process's" in line
-    kept.write_bytes(before)
+    file.write_bytes(before)
     check_recovered(run)
 
 
@@ -451,11 +451,102 @@ def test_recover_where_a_ring_was_kept_that_cannot_be(xstrace, content):
     with file.open("r+b") as stream:
         stream.seek(8192)  # struct xs_kept_ring
         stream.write(content * 512)
+    check_ring_not_kept(run, file)
+
+
+@pytest.mark.parametrize("words", [{"records": 1 << 40}, {"tail": 8}, {"open": [(1 << 60, 1)]}])
+def test_recover_where_a_ring_was_kept_that_cannot_be_though_its_check_is_right(xstrace, words):
+    run, _ = killed_run(xstrace)
+    (file,) = Path(run.dir).glob("d*")
+    kept.put_ring(file, **words)
+    check_ring_not_kept(run, file)
+
+
+def check_ring_not_kept(run, file):
     lines = recover_in_part(run)
     assert file.name in lines[0] and "tasks that were open are missing" in lines[0]
     run.collect()
     assert run.trace.count("tasks", "steps::a") == 2000 and run.trace.other["events"] < 5000
     assert all(0 <= e.get("dur", 0) < 1e8 for e in run.trace.events)
+
+
+CHANGES = {
+    "zero": lambda word: 0,
+    "more": lambda word: word + 1,
+    "less": lambda word: word - 1,
+    "half": lambda word: word // 2,
+    "bit": lambda word: word ^ 1 << word % 31,
+    "sixteen": lambda word: word + 16,
+}
+
+
+def recover_copy(run, copy, place):
+    """--recover in a copy of the run's directory."""
+    shutil.rmtree(place, ignore_errors=True)
+    shutil.copytree(copy, place)
+    place.chmod(0o700)
+    done = subprocess.run([XSTRACE, "--recover", place], cwd=run.cwd, capture_output=True, text=True, timeout=60)
+    shutil.rmtree(place, ignore_errors=True)
+    return done
+
+
+@pytest.mark.long(keep=1)
+@pytest.mark.parametrize("how", CHANGES)
+def test_recover_where_one_word_of_what_was_kept_was_changed(xstrace, how):
+    """Each word of the file's head and of what it has of a ring: all is there once, or a line says whose file it is."""
+    run, trace = killed_run(xstrace, args=("tasks", "a", "4000", "wait", "tasks", "b", "30"))
+    before, aside, place = trace.read_bytes(), xstrace.home / "aside", Path("/dev/shm", f"{Path(run.dir).name}-copy")
+    shutil.copytree(run.dir, aside)
+    (file,) = aside.glob("d*")
+    content, told, changed = file.read_bytes(), 0, 0
+    for at in range(0, kept.HEADER + kept.PAGE, 4):
+        (word,) = struct.unpack_from("<I", content, at)
+        new = CHANGES[how](word) & 0xFFFFFFFF
+        if not word or new == word:
+            continue
+        file.write_bytes(content[:at] + struct.pack("<I", new) + content[at + 4 :])
+        done = recover_copy(run, aside, place)
+        changed += 1
+        about = f"word {at // 4}: {word:#x} {new:#x}: {done.returncode} {done.stderr}"
+        traces = [Trace(path) for path in run.cwd.glob("*.json") if path != trace or trace.read_bytes() != before]
+        counts = [(one.count("tasks", "steps::a"), one.count("tasks", "steps::b")) for one in traces]
+        if done.returncode:
+            told += 1
+            assert done.returncode == 125 and (file.name in done.stderr or trace.name in done.stderr), about
+            # the trace that was there goes on, or is as it was and another one has the rest
+            assert counts == [(4000, 30)] or (trace.read_bytes() == before and [b for _, b in counts] == [30] and counts[0][0] < 4000), (
+                about,
+                counts,
+            )
+        else:
+            assert counts == [(4000, 30)], (about, counts)
+        for path in run.cwd.glob("*.json"):
+            if path != trace:
+                path.unlink()
+        trace.write_bytes(before)  # the same file: its inode is kept, too
+    assert changed > 30 and told > 20
+    file.write_bytes(content)
+    done = recover_copy(run, aside, place)
+    assert done.returncode == 0, done.stderr
+    assert Trace(trace).count("tasks") == 4030
+    shutil.rmtree(run.dir)
+    run.trace_files = []
+
+
+@pytest.mark.parametrize("mark", [1, kept.IS_COMPLETE ^ 1])
+def test_recover_of_a_mark_that_somebody_has_made(xstrace, mark):
+    """A trace is complete only where the drain process says so in its own word; else what the rings hold becomes a trace."""
+    run, trace = killed_run(xstrace)
+    before = trace.read_bytes()
+    (file,) = Path(run.dir).glob("d*")
+    with file.open("r+b") as stream:
+        stream.seek(kept.COMPLETE)
+        stream.write(struct.pack("I", mark))
+    lines = recover_in_part(run)
+    assert file.name in lines[0] and trace.read_bytes() == before
+    trace.unlink()
+    run.collect()
+    assert run.trace.count("tasks", "steps::b") == 3
 
 
 @pytest.mark.parametrize("size", [0, 65536])
@@ -509,8 +600,8 @@ def test_recover_of_files_that_were_being_removed(xstrace):
     (file,) = Path(place).glob("p*")
     file.unlink()
     with Path(place, "d" + file.name[1:]).open("r+b") as stream:
-        stream.seek(28)  # struct xs_kept_file: complete
-        stream.write(struct.pack("I", 1))
+        stream.seek(kept.COMPLETE)
+        stream.write(struct.pack("I", kept.IS_COMPLETE))
     done = subprocess.run([XSTRACE, "--recover", place], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "") and "gone" not in done.stderr
     assert trace.read_bytes() == before and not os.path.exists(place)

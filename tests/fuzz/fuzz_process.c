@@ -15,6 +15,7 @@
 #include "backlog.h"
 #include "device_record.h"
 #include "keep.h"
+#include "kept.h"
 #include "rundir.h"
 #include "verdict.h"
 
@@ -229,17 +230,28 @@ static void step(struct xs_process *process)
 static void put_kept(void)
 {
 	struct xs_kept_ring *ring;
+	struct xs_kept_file *kept;
 	char text[XS_NAME_MAX];
+	uint64_t turn = 0;
 	void *map;
 
 	xs_kept_name(text, PID, 0, 0);
 	(void)unlinkat(dir.run.directory, text, 0);
 	if (xs_shm_map(dir.launch.dir, text, XS_SHM_CREATE, xs_kept_offset(SLOTS), &map, NULL) < 0)
 		abort();
+	kept = map;
+	kept->pid = PID;
+	xs_kept_commit(kept, &turn, 0);
+	xs_kept_commit(kept, &turn, 0);
+	atomic_store(&kept->magic, XS_MAGIC);
 	ring = rundir_kept_ring(map, 0);
-	take_into(&ring->saved[0], 80);
-	take_into(&ring->saved[1], 80);
-	atomic_store(&ring->state, (uint32_t)take(1));
+	for (unsigned i = 0; i < 2; i++) {
+		take_into(&ring->saved[i].tail, 88);
+		ring->saved[i].turn = i + 1;
+	}
+	ring->saved[0].turn += (take(1) & 3);
+	for (unsigned i = 0; i < 2; i++)
+		xs_kept_end_ring(&ring->saved[i]);
 	munmap(map, xs_kept_offset(SLOTS));
 }
 

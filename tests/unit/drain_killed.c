@@ -360,12 +360,27 @@ static void recover_backlog(void)
 	}
 }
 
-/* The same point by hand: the mark is set and no ring has changed over. */
-static void recover_prepared(void)
+/* What a commit leaves when it is killed just before its turn is stored, or just behind that. */
+static void go_back_to(bool stored)
+{
+	struct xs_kept_file *kept = rundir_kept(&dir, file);
+	uint64_t turn = atomic_load(&kept->turn);
+
+	CHECK(turn >= 2 && atomic_load(&kept->turn_check) == ~turn, "turn %" PRIu64, turn);
+	atomic_store(&kept->turn_check, ~(turn - 1));
+	if (stored)
+		return;
+	atomic_store(&kept->turn, turn - 1);
+	for (uint32_t i = 0; i < 2; i++) {
+		CHECK(rundir_kept_ring(kept, i)->saved[0].turn == turn, "ring %u", i);
+		atomic_store(&rundir_ring(file, i)->tail, 0);
+	}
+}
+
+/* The same points by hand. */
+static void recover_prepared(bool stored)
 {
 	struct xs_process *process;
-	struct xs_kept_file *kept;
-	uint64_t committed;
 	unsigned n;
 	int status;
 	pid_t pid;
@@ -380,19 +395,20 @@ static void recover_prepared(void)
 		_exit(0);
 	}
 	waitpid(pid, &status, 0);
-	kept = rundir_kept(&dir, file);
-	committed = atomic_load(&kept->committed);
-	CHECK(committed && !(committed & 1), "%" PRIu64, committed);
-	atomic_store(&kept->committed, committed | 1);
-	for (uint32_t i = 0; i < 2; i++) {
-		struct xs_kept_ring *ring = rundir_kept_ring(kept, i);
-
-		CHECK(atomic_load(&ring->state) == XS_SAVED_1, "%u", atomic_load(&ring->state));
-		atomic_store(&ring->state, i ? XS_SAVED_0_NEXT_1 : XS_SAVED_1);
-	}
+	go_back_to(stored);
 	recover();
-	each_once(n, "prepared");
+	each_once(n, stored ? "behind its turn" : "before its turn");
 	close_all();
+}
+
+static void recover_before_its_turn(void)
+{
+	recover_prepared(false);
+}
+
+static void recover_behind_its_turn(void)
+{
+	recover_prepared(true);
 }
 
 /* Recovery is a drain process too: killed, it can be done again. */
@@ -402,7 +418,7 @@ static void recover_twice(void)
 	int status;
 	pid_t pid;
 
-	for (int prepared = 0; prepared < 2; prepared++) {
+	for (int point = 0; point < 3; point++) {
 		prepare(NULL, &n);
 		fill(&n, 40);
 		pid = fork();
@@ -414,13 +430,8 @@ static void recover_twice(void)
 			_exit(0);
 		}
 		waitpid(pid, &status, 0);
-		if (prepared) {
-			struct xs_kept_file *kept = rundir_kept(&dir, file);
-
-			atomic_fetch_or(&kept->committed, 1);
-			atomic_store(&rundir_kept_ring(kept, 0)->state, XS_SAVED_0_NEXT_1);
-			atomic_store(&rundir_kept_ring(kept, 1)->state, XS_SAVED_0_NEXT_1);
-		}
+		if (point)
+			go_back_to(point == 2);
 		fill(&n, 40);
 		pid = fork();
 		if (!pid) {
@@ -435,8 +446,9 @@ static void recover_twice(void)
 		waitpid(pid, &status, 0);
 		fill(&n, 10);
 		recover();
-		each_once(n, prepared ? "after a kill while prepared"
-				      : "after a kill between commits");
+		each_once(n, point == 0	  ? "after a kill between commits"
+			     : point == 1 ? "after a kill before a turn"
+					  : "after a kill behind a turn");
 		close_all();
 	}
 }
@@ -449,7 +461,8 @@ int main(int argc, char **argv)
 	if (!mkdtemp(spools))
 		return 1;
 	(void)setenv("TMPDIR", spools, 1);
-	tap_run("recovery after a kill while prepared", recover_prepared);
+	tap_run("recovery after a kill just before a turn", recover_before_its_turn);
+	tap_run("recovery after a kill just behind a turn", recover_behind_its_turn);
 	tap_run("recovery after a killed recovery", recover_twice);
 	tap_run("recovery of a backlog after a killed recovery", recover_backlog);
 	if (STEPPING) {

@@ -10,6 +10,7 @@
 
 #include "backlog.h"
 #include "drained.h"
+#include "kept.h"
 
 static void spoilt_rings(void)
 {
@@ -241,11 +242,12 @@ static void spoilt_kept(void)
 	for (uint32_t i = 0; i < 2; i++) {
 		struct xs_kept_ring *ring = rundir_kept_ring(kept, i);
 
-		for (int copy = 0; copy < 2; copy++) {
-			ring->saved[copy].tail = i ? 7 : 1u << 20;
-			ring->saved[copy].depth = 1u << 30;
-		}
-		atomic_store(&ring->state, i ? 77 : XS_SAVED_1);
+		CHECK(ring->saved[0].turn && !ring->saved[1].turn, "ring %u", i);
+		ring->saved[0].tail = i ? 7 : 1u << 20;
+		ring->saved[0].records = i ? 0 : 1u << 30;
+		ring->saved[0].depth = i ? 1u << 30 : 1;
+		if (!i)
+			xs_kept_end_ring(&ring->saved[0]);
 	}
 	dir.run.recovering = true;
 	finish(adopt());

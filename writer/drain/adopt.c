@@ -16,6 +16,7 @@
 #include "backlog.h"
 #include "commit.h"
 #include "faults.h"
+#include "kept.h"
 #include "names.h"
 #include "process.h"
 #include "sinks_open.h"
@@ -56,8 +57,9 @@ static bool is_about(struct xs_kept_file *kept, const struct xs_process *process
 
 	if (magic)
 		return magic == XS_MAGIC && kept->pid == process->pid &&
-		       kept->serial == process->serial;
-	if (kept->pid || kept->inode || kept->output[0] || atomic_load(&kept->committed))
+		       kept->serial == process->serial && xs_kept_is_sound(kept);
+	if (kept->pid || kept->inode || kept->output[0] || atomic_load(&kept->turn) ||
+	    atomic_load(&kept->turn_check))
 		return false;
 	kept->pid = process->pid;
 	kept->serial = process->serial;
@@ -82,7 +84,7 @@ static void open_kept(struct xs_process *process, struct xs_mapped *file, uint32
 	xs_kept_name(name, process->pid, process->serial, segment);
 	if (run->recovering || run->cuts)
 		error = xs_shm_map_at(run->directory, name, XS_SHM_OPEN, size, &file->kept, NULL);
-	if (!error && run->recovering && !segment && !is_about(file->kept, process)) {
+	if (!error && !segment && !is_about(file->kept, process)) {
 		munmap(file->kept, size);
 		(void)unlinkat(run->directory, name, 0);
 		file->kept_spoilt = true;
@@ -218,14 +220,12 @@ static void go_on_counting(struct xs_track *track, const struct xs_ring_saved *s
  * Can that be what was kept of the ring? It is the drain process's own, but other processes of the
  * same user could write there.
  */
-static bool is_possible(const struct xs_track *track, uint32_t state,
-			const struct xs_ring_saved *saved)
+static bool is_possible(const struct xs_track *track, const struct xs_ring_saved *saved)
 {
 	const struct xs_process *process = track->process;
 	uint64_t latest = xs_process_ns(process, xs_tick(process->run->use_tsc) + XS_SKEW);
 
-	if (state > XS_SAVED_1_NEXT_0 || saved->depth > XS_RING_SAVED || saved->tail % 16 ||
-	    saved->records > saved->tail / 16 ||
+	if (saved->depth > XS_RING_SAVED || saved->tail % 16 || saved->records > saved->tail / 16 ||
 	    saved->past_records > saved->tail / 16 - saved->records ||
 	    saved->past_threads > saved->tail / 16)
 		return false;
@@ -236,34 +236,38 @@ static bool is_possible(const struct xs_track *track, uint32_t state,
 	return true;
 }
 
+/* The copy that counts; one without anything where that is none, or not what it was. */
+static const struct xs_ring_saved *saved_of(struct xs_track *track)
+{
+	static const struct xs_ring_saved nothing;
+	struct xs_kept_ring *kept = track->kept;
+	enum xs_kept_copy counts = xs_kept_take_ring(kept, track->process->turn);
+
+	if (counts == XS_KEPT_NEITHER)
+		return &nothing;
+	if (counts != XS_KEPT_SPOILT && is_possible(track, &kept->saved[counts])) {
+		track->next_saved = counts == XS_KEPT_FIRST;
+		return &kept->saved[counts];
+	}
+	memset(kept, 0, sizeof(*kept));
+	track->process->corrupt++;
+	track->process->not_kept = true;
+	return &nothing;
+}
+
 /*
- * Where the killed drain process was. It may have been changing over: on the ring goes if
- * `committed` said so, else back. A ring of which nothing is kept says itself what was read of it.
+ * Where the killed drain process was, with its newest commit. A ring of which nothing is kept says
+ * itself what was read of it.
  */
 static void restore(struct xs_track *track)
 {
 	struct xs_kept_ring *kept = track->kept;
 	uint64_t head = xs_ring_filled(track->ring);
 	bool flight = track->process->run->options->flight;
-	const struct xs_ring_saved *saved;
-	uint32_t state;
+	const struct xs_ring_saved *saved = saved_of(track);
 
-	if (atomic_load(&track->process->kept->committed) & 1)
-		xs_track_settle(kept);
-	state = atomic_load(&kept->state);
-	if (state == XS_SAVED_0_NEXT_1)
-		atomic_store(&kept->state, XS_SAVED_0);
-	else if (state == XS_SAVED_1_NEXT_0)
-		atomic_store(&kept->state, XS_SAVED_1);
-	saved = &kept->saved[atomic_load(&kept->state) == XS_SAVED_1];
-	if (!is_possible(track, state, saved)) {
-		memset(kept, 0, sizeof(*kept));
-		saved = &kept->saved[0];
-		track->process->corrupt++;
-		track->process->not_kept = true;
-	}
 	track->pos = saved->tail;
-	if (saved == &kept->saved[0] && !saved->tail && !atomic_load(&kept->moved)) {
+	if (!saved->turn && !atomic_load(&kept->moved)) {
 		track->pos = atomic_load_explicit(&track->ring->tail, memory_order_relaxed);
 		track->process->not_kept |= track->pos != 0;
 	}
@@ -339,6 +343,8 @@ static void tell_not_kept(struct xs_process *process, uint32_t segment)
 	char name[XS_NAME_MAX];
 
 	xs_kept_name(name, process->pid, process->serial, segment);
+	if (process->run->options->flight) /* that keeps nothing */
+		return;
 	process->run->incomplete = true;
 	xs_tell("[WARNING] --recover %s: %s, what the drain process kept of process %d, cannot be "
 		"used; %s\n",
@@ -368,8 +374,7 @@ static void find_in(struct xs_process *process, struct xs_mapped *file, uint32_t
 				       xs_slot_offset(file->seen, file->ring_size)),
 			      file->ring_size, kept_ring(file, file->seen)) < 0)
 			break;
-	/* a flight recorder keeps nothing */
-	if (process->not_kept && process->run->recovering && !process->run->options->flight)
+	if (process->not_kept && process->run->recovering)
 		tell_not_kept(process, segment);
 }
 
@@ -516,6 +521,30 @@ static void prepare_first(const struct xs_process *process)
 				     XS_RING_HEADER + XS_PAGE);
 }
 
+/* Which commit is the newest; with --recover also what it has, before anything has the next turn.
+ */
+static void take_up(struct xs_process *process)
+{
+	process->turn = atomic_load(&process->kept->turn);
+	if (!process->run->recovering)
+		return;
+	xs_kept_tidy(process->kept);
+	(void)xs_kept_take_activity(&process->kept->activity, process->turn);
+}
+
+/* --recover: with its rings, and with the trace that there is. */
+static void go_on(struct xs_process *process)
+{
+	xs_process_find_tracks(process);
+	if (process->first.kept_spoilt && !process->track_count)
+		tell_not_kept(process, 0);
+	if (process->kept->output[0])
+		/* to close it, even if nothing more is to be written */
+		process->awaits_event = !xs_sinks_open(process, true);
+	if (process->run->options->flight && !process->awaits_event)
+		xs_tracks_name_threads(process); /* it goes on behind the head */
+}
+
 struct xs_process *xs_process_adopt(struct xs_run *run, const char *name)
 {
 	struct xs_process *process = calloc(1, sizeof(*process));
@@ -556,6 +585,7 @@ struct xs_process *xs_process_adopt(struct xs_run *run, const char *name)
 	process->kept = process->first.kept;
 	if (!process->kept)
 		return give_up(process, ENOMEM);
+	take_up(process);
 	if (xs_process_is(process, run->control->app_pid) && !run->saw_application) {
 		process->launch_ns = run->control->launch_ns;
 		run->saw_application = true;
@@ -564,15 +594,6 @@ struct xs_process *xs_process_adopt(struct xs_run *run, const char *name)
 	(void)xs_sinks_open(process, false);
 	process->awaits_event = !run->flight && xs_sinks_await_event(run);
 	if (run->recovering)
-		xs_process_find_tracks(process);
-	if (run->recovering) {
-		/* all rings have changed over */
-		atomic_fetch_and(&process->kept->committed, ~1ull);
-		if (process->kept->output[0])
-			/* to close it, even if nothing more is to be written */
-			process->awaits_event = !xs_sinks_open(process, true);
-		if (run->options->flight && !process->awaits_event)
-			xs_tracks_name_threads(process); /* it goes on behind the head */
-	}
+		go_on(process);
 	return process;
 }

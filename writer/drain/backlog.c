@@ -165,6 +165,31 @@ static bool find_chunks(struct xs_backlog *backlog, struct xs_track *track, uint
 	return true;
 }
 
+/*
+ * --recover: whole steps are moved, and no more than there is room for. Of a ring that has moved
+ * some, what was not moved behind the saved tail is in the ring still.
+ */
+static bool is_possible(const struct xs_backlog *backlog, const struct xs_track *track,
+			uint64_t end)
+{
+	if (end & (track->ring_size / XS_RING_STEPS - 1))
+		return false;
+	if (end > track->pos)
+		return end - track->pos <= backlog->room;
+	return !track->kept->owner || xs_ring_filled(track->ring) - track->pos <= track->ring_size;
+}
+
+/* What was kept of the backlog is not what it was: the ring says how far it was moved. */
+static void go_to_ring(struct xs_track *track)
+{
+	uint64_t tail = atomic_load_explicit(&track->ring->tail, memory_order_relaxed);
+
+	track->process->corrupt++;
+	track->process->not_kept = true;
+	if (tail > track->pos)
+		track->pos = track->committed = tail;
+}
+
 void xs_backlog_restore(struct xs_track *track)
 {
 	struct xs_backlog *backlog = track->process->run->backlog;
@@ -175,6 +200,10 @@ void xs_backlog_restore(struct xs_track *track)
 		return;
 	if (track->kept->owner > backlog->owners)
 		backlog->owners = track->kept->owner;
+	if (track->process->run->recovering && !is_possible(backlog, track, end)) {
+		go_to_ring(track);
+		return;
+	}
 	if (end - track->pos - 1 >= backlog->room || find_chunks(backlog, track, end))
 		return;
 	xs_backlog_forget(track);

@@ -8,30 +8,19 @@
 #include "backlog.h"
 #include "cuda.h"
 #include "files.h"
+#include "kept.h"
 #include "output.h"
 #include "sinks_open.h"
 
-/* A ring changes over to the state that was prepared. */
-void xs_track_settle(struct xs_kept_ring *kept)
+static void save(struct xs_track *track, uint64_t turn)
 {
-	uint32_t state = atomic_load_explicit(&kept->state, memory_order_relaxed);
-
-	if (state == XS_SAVED_0_NEXT_1)
-		atomic_store_explicit(&kept->state, XS_SAVED_1, memory_order_release);
-	else if (state == XS_SAVED_1_NEXT_0)
-		atomic_store_explicit(&kept->state, XS_SAVED_0, memory_order_release);
-}
-
-static void save(struct xs_track *track)
-{
-	struct xs_kept_ring *kept = track->kept;
-	uint32_t state = atomic_load_explicit(&kept->state, memory_order_relaxed);
-	struct xs_ring_saved *saved = &kept->saved[state == XS_SAVED_0];
+	struct xs_ring_saved *saved = &track->kept->saved[track->next_saved];
 	bool flight = track->process->run->flight;
 	uint32_t depth = track->depth < XS_RING_SAVED ? track->depth : XS_RING_SAVED;
 
 	if (flight) /* tasks are those of the history's beginning, not of this moment */
 		depth = track->since_count;
+	xs_kept_begin_ring(saved, turn);
 	saved->tail = track->pos;
 	saved->records = track->records;
 	saved->past_records = track->past_records;
@@ -47,9 +36,8 @@ static void save(struct xs_track *track)
 		saved->open[i].name = track->open[i].name.id;
 		saved->open[i].lost = track->open[i].lost;
 	}
-	atomic_store_explicit(&kept->state,
-			      state == XS_SAVED_0 ? XS_SAVED_0_NEXT_1 : XS_SAVED_1_NEXT_0,
-			      memory_order_release);
+	xs_kept_end_ring(saved);
+	track->next_saved ^= 1;
 }
 
 /*
@@ -84,15 +72,24 @@ static void write_out(struct xs_process *process)
 		}
 }
 
+/* A dump: nobody will go on with it. */
+static void write_dump(struct xs_process *process)
+{
+	if (!process->out)
+		return;
+	(void)xs_output_flush(process->out);
+	if (process->out->error)
+		xs_tell_write_error(process, process->out->error);
+}
+
 /*
  * The text of the records up to the tracks' positions goes to the file, then their room goes back
- * to the producers. In between: (1) each changed ring's new state is prepared beside the old one,
- * (2) `committed` is set to the file's new length, marked prepared: from here on the new state
- * counts, (3) the rings change over, each by one store, (4) the mark goes.
+ * to the producers. In between: (1) each changed ring's new state is saved beside the one that
+ * counts, (2) the new turn is stored: from here on the file's new length counts, and all that was
+ * saved for that turn.
  */
 void xs_process_commit(struct xs_process *process)
 {
-	struct xs_kept_file *kept = process->kept;
 	uint64_t offset = 0;
 	bool dirty = xs_cuda_is_dirty(process);
 
@@ -100,13 +97,8 @@ void xs_process_commit(struct xs_process *process)
 		write_out(process);
 		return;
 	}
-	/* a dump: nobody will go on with it */
 	if (process->copy || (process->run->flight && process->out)) {
-		if (process->out) {
-			(void)xs_output_flush(process->out);
-			if (process->out->error)
-				xs_tell_write_error(process, process->out->error);
-		}
+		write_dump(process);
 		return;
 	}
 	for (uint32_t i = 0; i < process->track_count; i++)
@@ -130,14 +122,9 @@ void xs_process_commit(struct xs_process *process)
 	}
 	for (uint32_t i = 0; i < process->track_count; i++)
 		if (process->tracks[i]->dirty)
-			save(process->tracks[i]);
-	xs_cuda_save(process);
-	atomic_store_explicit(&kept->committed, offset << 1 | 1, memory_order_release);
-	for (uint32_t i = 0; i < process->track_count; i++)
-		if (process->tracks[i]->dirty)
-			xs_track_settle(process->tracks[i]->kept);
-	xs_cuda_settle(process);
-	atomic_store_explicit(&kept->committed, offset << 1, memory_order_release);
+			save(process->tracks[i], process->turn + 1);
+	xs_cuda_save(process, process->turn + 1);
+	xs_kept_commit(process->kept, &process->turn, offset);
 	for (uint32_t i = 0; i < process->track_count; i++) {
 		struct xs_track *track = process->tracks[i];
 

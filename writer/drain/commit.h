@@ -11,7 +11,5 @@
 void xs_process_commit(struct xs_process *process);
 /* Is a producer waiting, or a step of a ring filled? Then the drain process must not sleep. */
 bool xs_process_urgent(const struct xs_process *process);
-/* A ring changes over to the state that was prepared. */
-void xs_track_settle(struct xs_kept_ring *kept);
 
 #endif

@@ -29,10 +29,9 @@ void xs_cuda_free(struct xs_process *process);
 
 /* ---- cuda_kept.c ---- */
 
-/* The first steps of a commit, see xs_process_commit(). */
+/* The first step of a commit, see xs_process_commit(). */
 bool xs_cuda_is_dirty(const struct xs_process *process);
-void xs_cuda_save(struct xs_process *process);
-void xs_cuda_settle(struct xs_process *process);
+void xs_cuda_save(struct xs_process *process, uint64_t turn);
 /* Recovering: takes what the killed drain process has kept. */
 void xs_cuda_restore(struct xs_process *process);
 

@@ -185,7 +185,7 @@ static bool was_complete(const struct xs_loop *loop, const char *name)
 	if (xs_shm_map_at(loop->run.directory, name, XS_SHM_OPEN, XS_KEPT_HEADER, &map, NULL) < 0)
 		return false;
 	kept = map;
-	complete = kept->complete;
+	complete = kept->complete == XS_KEPT_COMPLETE;
 	munmap(map, XS_KEPT_HEADER);
 	return complete;
 }

@@ -10,6 +10,7 @@
 #include "adopt.h"
 #include "commit.h"
 #include "faults.h"
+#include "kept.h"
 #include "names.h"
 #include "sinks_open.h"
 
@@ -25,8 +26,11 @@ static struct xs_kept_file *map_kept(const struct xs_run *run, int32_t pid, uint
 		return NULL;
 	kept = map;
 	if (atomic_load(&kept->magic) == XS_MAGIC && kept->pid == pid && kept->serial == serial &&
-	    !kept->complete && kept->output[0])
-		return kept;
+	    xs_kept_is_sound(kept) && !kept->complete) {
+		xs_kept_tidy(kept);
+		if (kept->output[0])
+			return kept;
+	}
 	munmap(map, XS_KEPT_HEADER);
 	return NULL;
 }
@@ -81,6 +85,7 @@ struct xs_process *xs_process_left(struct xs_run *run, int32_t pid, uint32_t ser
 	process->serial = serial;
 	xs_process_file_name(process->name, pid, serial, 0);
 	process->kept = process->first.kept = kept;
+	process->turn = atomic_load(&kept->turn);
 	process->first.kept_size = XS_KEPT_HEADER;
 	process->names = xs_names_open();
 	process->copy = process->file = make_file(process);
@@ -96,7 +101,6 @@ struct xs_process *xs_process_left(struct xs_run *run, int32_t pid, uint32_t ser
 	process->cut = true; /* it has been told */
 	process->corrupt = 1;
 	put_comm(process);
-	atomic_fetch_and(&kept->committed, ~1ull);
 	(void)xs_sinks_open(process, true);
 	return process;
 }

@@ -23,6 +23,7 @@
 #include "extras.h"
 #include "faults.h"
 #include "flight.h"
+#include "kept.h"
 #include "names.h"
 #include "order.h"
 #include "output.h"
@@ -234,7 +235,7 @@ static void remove_files(struct xs_process *process)
 
 	xs_cuda_remove_files(process);
 	if (process->kept)
-		process->kept->complete = 1;
+		process->kept->complete = XS_KEPT_COMPLETE;
 	for (uint32_t i = 0; i < process->track_count; i++)
 		atomic_fetch_sub_explicit(&process->run->mailbox->rings,
 					  process->tracks[i]->ring_size, memory_order_relaxed);
@@ -330,7 +331,7 @@ void xs_process_finish(struct xs_process *process, enum xs_end end, int status)
 		return;
 	}
 	if (is_unwritten(process))
-		process->kept->unwritten = 1; /* for --stop to say */
+		process->kept->unwritten = XS_KEPT_UNWRITTEN; /* for --stop to say */
 	run->wrote_something |= shown;
 	/*
 	 * a script starts hundreds of programs that have nothing to show: only the application's
@@ -357,8 +358,7 @@ static void complete(struct xs_process *process, char *path)
 		return;
 	memcpy(path, kept->output, PATH_MAX);
 	path[is_unwritten(process) ? 0 : PATH_MAX - 1] = '\0';
-	kept->output[0] = '\0';
-	atomic_store_explicit(&kept->committed, 0, memory_order_release);
+	xs_kept_end_trace(kept, &process->turn);
 }
 
 void xs_process_cut(struct xs_process *process, char *path)

@@ -75,8 +75,9 @@ struct xs_cuda {
 	uint64_t clock_error; /* ns, the greatest; of XS_ACTIVITY_PAIRS */
 	/* the program runs: what is not whole yet, or has no call yet, is the next dump's */
 	bool for_later;
-	bool dirty;	/* something was read since the last commit */
-	int64_t offset; /* of the buffer that is read: from its ns to ns of the trace */
+	bool dirty;	    /* something was read since the last commit */
+	uint8_t next_saved; /* the copy in kept->activity that does not count */
+	int64_t offset;	    /* of the buffer that is read: from its ns to ns of the trace */
 	int64_t used[XS_ACTIVITY_TEXTS]; /* bytes that are allocated, by the text of their counter
 					  */
 	struct xs_cuda_waits *waits;	 /* cuda_waits.c; NULL: none yet */

@@ -92,6 +92,7 @@ struct xs_process {
 	struct xs_process_file *file; /* it is the process's own: what counts is copied */
 	/* ours; NULL: there was no memory, or (flight recorder) there is no ring yet */
 	struct xs_kept_file *kept;
+	uint64_t turn; /* of the newest commit */
 	char name[XS_NAME_MAX];
 	uint32_t serial;
 	int32_t pid, ppid;

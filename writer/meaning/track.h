@@ -62,6 +62,7 @@ struct xs_track {
 	uint32_t tid, thread;  /* thread: index in process->threads */
 	bool omitted;	       /* there was no room for the thread there */
 	bool dirty;	       /* consumed since the last commit */
+	uint8_t next_saved;    /* the copy in kept->saved that does not count */
 	uint64_t odd_head;     /* the last one that could not be; 0: none */
 	/* tick: a record from there on is looked at more closely, for the next two */
 	uint64_t look_at;

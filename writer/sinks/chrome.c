@@ -14,6 +14,7 @@
 
 #include "backends.h"
 #include "files.h"
+#include "kept.h"
 #include "kineto.h"
 #include "names.h"
 #include "overhead_told.h"
@@ -100,7 +101,7 @@ static bool open_trace(struct xs_process *process)
 		/* at once: a file that is cut later has its head */
 		(void)xs_output_head(&chrome->out);
 		if (fd >= 0 && !process->run->flight && process->kept)
-			atomic_store(&process->kept->committed, chrome->out.offset << 1);
+			xs_kept_commit(process->kept, &process->turn, chrome->out.offset);
 	}
 	return true;
 }
@@ -270,7 +271,7 @@ static bool finish_trace(struct xs_process *process, enum xs_end end, int status
 	if (!written && chrome->out.fd >= 0) {
 		(void)unlink(path);		      /* there was no room for the head even */
 		if (run->recovering && process->kept) /* who tries again does not miss it */
-			process->kept->device = process->kept->inode = 0;
+			xs_kept_identify(process->kept, 0, 0);
 	}
 	error = xs_output_close(&chrome->out, tail, length);
 	out = chrome->out; /* no memory of it is left */

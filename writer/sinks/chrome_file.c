@@ -11,6 +11,7 @@
 
 #include "chrome.h"
 #include "files.h"
+#include "kept.h"
 #include "text.h"
 
 /* Does the file begin as a trace of this run, or with nothing at all? */
@@ -69,7 +70,7 @@ static void tell_gone(struct xs_process *process, const char *path)
  */
 static int reopen(struct xs_process *process, char *path, size_t size, uint64_t *ret_offset)
 {
-	uint64_t offset = atomic_load(&process->kept->committed) >> 1;
+	uint64_t offset = xs_kept_bytes(process->kept);
 	const char *wrong;
 	int fd;
 
@@ -120,6 +121,7 @@ static int create(struct xs_process *process, struct xs_chrome *chrome)
 {
 	struct xs_kept_file *kept = process->run->recovering ? process->kept : NULL;
 	uint64_t device = kept ? kept->device : 0, inode = kept ? kept->inode : 0;
+	uint64_t bytes = kept ? xs_kept_bytes(kept) : 0;
 	char *output = inode ? strndup(kept->output, PATH_MAX - 1) : NULL;
 	int fd;
 
@@ -127,13 +129,15 @@ static int create(struct xs_process *process, struct xs_chrome *chrome)
 		free(output);
 		return -ENOENT;
 	}
+	if (output) /* that length is of no other file */
+		xs_kept_commit(kept, &process->turn, XS_KEPT_ENDED);
 	fd = xs_file_create(process, XS_FILE_TRACE, chrome->path, sizeof(chrome->path));
 	if (output && fd >= 0)
 		tell_gone(process, output);
 	if (output && fd < 0) {
-		kept->device = device;
-		kept->inode = inode;
-		(void)strcpy(kept->output, output);
+		xs_kept_identify(kept, device, inode);
+		xs_kept_name_trace(kept, output);
+		xs_kept_commit(kept, &process->turn, bytes);
 	}
 	free(output);
 	return fd;

@@ -18,6 +18,7 @@
 
 #include "below.h"
 #include "files.h"
+#include "kept.h"
 #include "paths.h"
 #include "stored.h"
 #include "text.h"
@@ -179,9 +180,9 @@ static void note(struct xs_kept_file *kept, const char *path, int fd)
 
 	if (fd >= 0)
 		(void)fstat(fd, &st);
-	kept->device = st.st_dev;
-	kept->inode = st.st_ino;
-	memcpy(kept->output, path, strlen(path) + 1);
+	xs_kept_identify(kept, st.st_dev, st.st_ino);
+	if (fd < 0)
+		xs_kept_name_trace(kept, path);
 }
 
 bool xs_file_lock(int fd)

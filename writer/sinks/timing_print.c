@@ -1,6 +1,7 @@
 /*
  * The timing reports at the end of a process: which are asked for, and have something to show.
  */
+#include "kept.h"
 #include "overhead_told.h"
 #include "timing.h"
 
@@ -32,7 +33,7 @@ static void print_missing(struct xs_report *report, const struct xs_process *pro
 /* In front of the first table of text. */
 static void print_recovered(struct xs_report *report, const struct xs_process *process)
 {
-	if (process->run->recovering && process->kept && process->kept->committed &&
+	if (process->run->recovering && process->kept && xs_kept_bytes(process->kept) &&
 	    process->run->options->report_format == XS_REPORT_TEXT)
 		xs_report_print(report, "\n(recovered: what the killed drain process had read "
 					"before is not in these tables)\n");
