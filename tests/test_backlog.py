@@ -6,13 +6,16 @@ import re
 import resource
 import shutil
 import signal
+import struct
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
 from conftest import APPS, XSTRACE, append_only, mounted, root_only, wait_until
-from test_endings import check_truth, recover
+from test_endings import check_truth, recover, truth
+import kept
 
 ITT = "--chrome-itt-logging"
 SMALL = f"{ITT} --ring-size 64K"
@@ -148,6 +151,31 @@ def test_a_backlog_that_was_cut_is_told(xstrace):
         return rings_told(run, app, done)
 
     assert any(rings() for _ in ATTEMPTS)
+
+
+@pytest.mark.parametrize("change", [16, -1, 1 << 40], ids=["between steps", "between records", "far away"])
+def test_where_it_was_kept_wrongly_how_far_a_ring_was_moved(xstrace, change):
+    """Such a ring is read from its own tail on, and a line says which file cannot be used."""
+    run, app, path = start_stress(xstrace, f"{SMALL} --backlog 2M --backlog-disk 0", MIB)
+    os.kill(run.drain, signal.SIGKILL)
+    (file,) = Path(run.dir).glob("d*")
+    changed = 0
+    with file.open("r+b") as stream:
+        for page in range(kept.HEADER, file.stat().st_size, kept.PAGE):
+            stream.seek(page + kept.MOVED)
+            (moved,) = struct.unpack("<Q", stream.read(8))
+            if moved:
+                stream.seek(page + kept.MOVED)
+                stream.write(struct.pack("<Q", moved + change))
+                changed += 1
+    os.kill(app, signal.SIGKILL)
+    run.wait()
+    wait_until(lambda: not os.path.exists(f"/proc/{app}"))
+    done = subprocess.run([XSTRACE, "--recover", run.dir], cwd=run.cwd, capture_output=True, text=True, timeout=60)
+    assert changed and done.returncode == 125 and f"{file.name}, what the drain process kept" in done.stderr, done.stderr
+    threads = run.collect().trace.by_thread(run.trace.tasks)
+    assert run.trace.other["corrupt_rings"] == changed
+    assert all(0 < len(threads[tid]) <= begun for tid, begun, _ in truth(path))
 
 
 def test_memory_is_given_back(xstrace):

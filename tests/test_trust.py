@@ -494,7 +494,7 @@ def recover_copy(run, copy, place):
 @pytest.mark.parametrize("how", CHANGES)
 def test_recover_where_one_word_of_what_was_kept_was_changed(xstrace, how):
     """Each word of the file's head and of what it has of a ring: all is there once, or a line says whose file it is."""
-    run, trace = killed_run(xstrace, args=("tasks", "a", "4000", "wait", "tasks", "b", "30"))
+    run, trace = killed_run(xstrace, args=("open", "o", "tasks", "a", "4000", "wait", "tasks", "b", "30"))
     before, aside, place = trace.read_bytes(), xstrace.home / "aside", Path("/dev/shm", f"{Path(run.dir).name}-copy")
     shutil.copytree(run.dir, aside)
     (file,) = aside.glob("d*")
@@ -519,7 +519,7 @@ def test_recover_where_one_word_of_what_was_kept_was_changed(xstrace, how):
                 counts,
             )
         else:
-            assert counts == [(4000, 30)], (about, counts)
+            assert counts == [(4000, 30)] and traces[0].count("open", "steps::o") == 1, (about, counts)
         for path in run.cwd.glob("*.json"):
             if path != trace:
                 path.unlink()
