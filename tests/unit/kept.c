@@ -23,7 +23,7 @@
 
 #define PATH	"/somewhere/program.123.json"
 #define LENGTH	8211u
-#define COMMITS 5u
+#define COMMITS 4u /* the copy that counts has open tasks */
 
 /* As in a file: the head, and a ring. */
 struct kept {
@@ -73,6 +73,14 @@ static uint64_t prepare(unsigned commits)
 	return turn;
 }
 
+static bool has_tasks(const struct xs_ring_saved *ring, uint64_t turn)
+{
+	for (uint32_t i = 0; i < ring->depth && i < XS_RING_SAVED; i++)
+		if (ring->open[i].ns != turn + i || ring->open[i].name != 9 || ring->open[i].lost)
+			return false;
+	return ring->depth == turn % 3;
+}
+
 static bool is_whole(const struct kept *one, uint64_t turn)
 {
 	struct kept copy = *one;
@@ -81,7 +89,7 @@ static bool is_whole(const struct kept *one, uint64_t turn)
 
 	return xs_kept_is_sound(&one->file) && xs_kept_bytes(&one->file) == LENGTH + turn - 1 &&
 	       ring < XS_KEPT_NEITHER && one->ring.saved[ring].tail == 160 * turn &&
-	       activity < XS_KEPT_NEITHER &&
+	       has_tasks(&one->ring.saved[ring], turn) && activity < XS_KEPT_NEITHER &&
 	       one->file.activity.saved[activity].consumed[3] == 4096 * turn;
 }
 
