@@ -494,11 +494,14 @@ def recover_copy(run, copy, place):
 @pytest.mark.parametrize("how", CHANGES)
 def test_recover_where_one_word_of_what_was_kept_was_changed(xstrace, how):
     """Each word of the file's head and of what it has of a ring: all is there once, or a line says whose file it is."""
-    run, trace = killed_run(xstrace, args=("open", "o", "tasks", "a", "4000", "wait", "tasks", "b", "30"))
+    # with sleeps, so that there are several commits: both copies of the ring's state have been written
+    steps = ("open", "o", "tasks", "a", "2000", "sleep", "300", "tasks", "a", "2000", "sleep", "300", "wait", "tasks", "b", "30")
+    run, trace = killed_run(xstrace, args=steps)
     before, aside, place = trace.read_bytes(), xstrace.home / "aside", Path("/dev/shm", f"{Path(run.dir).name}-copy")
     shutil.copytree(run.dir, aside)
     (file,) = aside.glob("d*")
     content, told, changed = file.read_bytes(), 0, 0
+    assert all(struct.unpack_from("<Q", content, kept.HEADER + at)[0] for at in kept.COPIES)
     for at in range(0, kept.HEADER + kept.PAGE, 4):
         (word,) = struct.unpack_from("<I", content, at)
         new = CHANGES[how](word) & 0xFFFFFFFF
