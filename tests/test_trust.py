@@ -166,7 +166,7 @@ def test_a_directory_that_is_not_the_runs_alone_is_not_joined(xstrace, spoil):
     said = [line for line in run.said if "programs that were started since are not traced" in line]
     assert len(said) == 1 and (path if spoil in ("directory", "gone", "moved") else "share, was ") in said[0], run.said
     run.collect()
-    assert [t.count("tasks") for t in run.traces] == [3]
+    assert [t.count("tasks") for t in run.traces] == [3], run.said
 
 
 @pytest.mark.parametrize("how", ["mode", "name"])
