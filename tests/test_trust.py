@@ -140,7 +140,7 @@ def test_a_directory_that_is_not_the_runs_alone_is_not_joined(xstrace, spoil):
     run = xstrace.start(ITT, "sh", ["-c", script], stdin=subprocess.PIPE)
     run.wait_for_output()
     path = run.dir
-    wait_until(lambda: glob.glob(f"{path}/d*"))  # the drain process has begun
+    wait_until(lambda: list(run.cwd.glob("itt_tasks.*")))  # the drain process has met it
     if spoil == "directory":
         os.chmod(path, 0o711)
     elif spoil == "link":
@@ -167,6 +167,23 @@ def test_a_directory_that_is_not_the_runs_alone_is_not_joined(xstrace, spoil):
     assert len(said) == 1 and (path if spoil in ("directory", "gone", "moved") else "share, was ") in said[0], run.said
     run.collect()
     assert [t.count("tasks") for t in run.traces] == [3], run.said
+
+
+def test_a_process_whose_file_is_gone_before_it_is_read(xstrace):
+    script = f"{APPS}/itt_tasks 3; echo ready; read line; {APPS}/itt_tasks 5; rm ${{XSTRACE_RUN%%:*}}/p*; echo again; read line; exit 0"
+    run = xstrace.start(ITT, "sh", ["-c", script], stdin=subprocess.PIPE)
+    run.wait_for_output()
+    wait_until(lambda: list(run.cwd.glob("itt_tasks.*")))
+    os.kill(run.drain, signal.SIGSTOP)
+    run.process.stdin.write(b"go\n")
+    run.process.stdin.flush()
+    run.wait_for_output("again")
+    os.kill(run.drain, signal.SIGCONT)
+    run.process.stdin.close()
+    run.wait()
+    run.collect()
+    assert run.status == 0 and [t.count("tasks") for t in run.traces] == [3]
+    assert any("process is not traced: what it shared with us was gone before it was read" in line for line in run.said), run.said
 
 
 @pytest.mark.parametrize("how", ["mode", "name"])

@@ -427,25 +427,32 @@ static int follow_run(struct xs_loop *loop)
 	return 0;
 }
 
-#define MOST_PIDS (1u << 22) /* PID_MAX_LIMIT of the kernel */
+#define MOST_PIDS (1 << 22) /* PID_MAX_LIMIT of the kernel */
 
 /* Processes of which there is no trace, and why. */
 static void tell_not_traced(const struct xs_loop *loop)
 {
 	uint32_t failed = atomic_load(&loop->run.mailbox->join_failed);
+	int32_t gone = (int32_t)(atomic_load(&loop->run.mailbox->joined) - loop->adopted -
+				 loop->spoilt_files);
 
 	failed -= failed < loop->lost.failed ? failed : loop->lost.failed;
 	if (loop->spoilt_files && !loop->run.recovering)
 		xs_tell("[WARNING] %u process%s not traced: what %s with us was overwritten\n",
 			loop->spoilt_files, loop->spoilt_files == 1 ? " is" : "es are",
 			loop->spoilt_files == 1 ? "it shares" : "they share");
-	if (failed > MOST_PIDS)
+	if (failed > (uint32_t)MOST_PIDS)
 		xs_tell("[WARNING] what the run's processes share was overwritten by one of "
 			"them\n");
 	else if (failed)
 		xs_tell("[WARNING] %u process%s not traced: no memory, no descriptor or no right "
 			"to make files in %s\n",
 			failed, failed == 1 ? " is" : "es are", loop->run.dir);
+	if (gone > 0 && gone < MOST_PIDS && !loop->run.recovering && !loop->stopped)
+		xs_tell("[WARNING] %d process%s not traced: what %s with us was gone before it was "
+			"read\n",
+			gone, gone == 1 ? " is" : "es are",
+			gone == 1 ? "it shared" : "they shared");
 	if (!loop->run.recovering && !loop->stopped && !loop->app_seen && !loop->app_not_run &&
 	    !loop->run.app_not_traced && !failed && !xs_lost_has(&loop->lost, loop->run.app_pid))
 		xs_tell("[WARNING] process %d is not traced: the collector was not loaded into it, "

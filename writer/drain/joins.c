@@ -240,6 +240,7 @@ static void meet(struct look *look, const struct found *found)
 	xs_lost_joined(&loop->lost, process->watched);
 	find_images(loop, process);
 	loop->newcomers++;
+	loop->adopted++;
 	process->next = loop->processes;
 	loop->processes = process;
 	if (!loop->run.app_pid)

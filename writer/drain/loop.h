@@ -29,6 +29,7 @@ struct xs_loop {
 	/* likewise: there has been a process whose file cannot be opened or mapped */
 	uint64_t blind_since;
 	uint32_t spoilt_files; /* of processes that are not adopted */
+	uint32_t adopted;      /* processes, ever */
 	/* CLOCK_MONOTONIC: a process has been in the middle of joining from then on; 0: none is */
 	uint64_t unready_since;
 	bool app_finished, app_seen, stopped;
