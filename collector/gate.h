@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "clock.h"
 #include "options.h"
 #include "pause.h"
 #include "ring.h"
@@ -139,6 +140,15 @@ static inline bool xs_joined(void)
 static inline bool xs_is_off(void)
 {
 	return atomic_load_explicit(&xs_gate->open, memory_order_relaxed) == XS_GATE_OFF;
+}
+
+/*
+ * The clock of events for who has not asked xs_recording() in this call; 0 where reading it is
+ * forbidden.
+ */
+static inline uint64_t xs_tick_if_any(void)
+{
+	return __builtin_expect(xs_is_off(), 0) ? 0 : xs_tick(xs_use_tsc);
 }
 
 /* The part that a file records, if it can be switched off: said where the file is compiled. */

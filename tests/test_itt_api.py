@@ -2,6 +2,7 @@
 
 import collections
 import re
+import signal
 import subprocess
 
 import pytest
@@ -721,6 +722,23 @@ def test_every_entry_point_reaches_the_collector(xstrace):
 def test_without_a_collector_none_is_reached(xstrace):
     out = xstrace.bare("itt_api", ["list"]).out
     assert set(re.findall(r"^entry: \S+ (\w+)$", out, re.M)) == {"no"}
+
+
+SCENARIOS = sorted(
+    {name for source in (ROOT / "tests/apps").glob("itt_api_*.c") for name in re.findall(r'^\t\{ "([\w-]+)"', source.read_text(), re.M)}
+)
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_an_entry_point_where_the_clock_is_forbidden(xstrace, scenario):
+    """Also one that records nothing by itself, such as the creation of a clock domain."""
+    words = ["tasks", "no-clock", scenario]
+    bare = xstrace.bare("itt_api", words, timeout=60)
+    if bare.status == -signal.SIGSEGV:
+        pytest.skip("the program reads a clock itself")
+    run = xstrace(ITT, "itt_api", words, timeout=60)
+    assert (bare.status, run.status) == (0, 0)
+    assert [task.name for task in run.trace.tasks] and any("PR_SET_TSC" in text for text in run.trace.other["not_seen"])
 
 
 # ---- bad clients ----

@@ -52,7 +52,7 @@ static struct xs_mpi_comm *make(uint64_t handle, uint64_t parent, uint64_t how)
 void xs_mpi_comm_tell(struct xs_mpi_comm *comm)
 {
 	struct xs_mpi_member_record member = {
-		.event = { .tick = xs_tick(xs_use_tsc),
+		.event = { .tick = xs_tick_if_any(),
 			   .name = comm->name,
 			   .kind = XS_MPI_MEMBER,
 			   .words = sizeof(struct xs_mpi_member_record) / 8,

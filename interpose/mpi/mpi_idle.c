@@ -52,6 +52,6 @@ XS_EXPORT void _MPI_Internal_task_stop_hook(int operation, int64_t counter, size
 	(void)counter, (void)source_bytes, (void)target_bytes; /* -1 and 0 in Intel MPI 2021.18 */
 	if (!idle.depth || --idle.depth || !idle.tick)
 		return;
-	buffer.record.duration = (xs_tick(xs_use_tsc) - idle.tick) & 0xffffffffffffu;
+	buffer.record.duration = (xs_tick_if_any() - idle.tick) & 0xffffffffffffu;
 	xs_companion_record(&buffer, sizeof(buffer));
 }

@@ -62,7 +62,7 @@ static inline bool xs_mpi_enter(struct xs_mpi_call *call, uint32_t function, uin
 /* The call is over; its record must follow. */
 static inline void xs_mpi_leave(struct xs_mpi_call *call, int32_t result)
 {
-	call->duration = xs_tick(xs_use_tsc) - call->call.tick;
+	call->duration = xs_tick_if_any() - call->call.tick;
 	call->result = result;
 }
 

@@ -133,7 +133,7 @@ void py_leave(const struct py_function *function)
 void py_leave_all(void)
 {
 	struct py_thread *thread = own;
-	uint64_t tick = xs_tick(xs_use_tsc);
+	uint64_t tick = xs_tick_if_any();
 
 	while (thread && thread->depth)
 		end_innermost(thread, tick);

@@ -216,9 +216,13 @@ static void tell_all(void)
 /* By how much of both has passed since the run began. */
 static double ns_of(uint64_t ticks)
 {
-	uint64_t passed = xs_tick(xs_use_tsc) - xs_life_began_tick();
-	double ns = (double)(xs_clock_ns(CLOCK_MONOTONIC) - xs_life_began_ns());
+	uint64_t passed;
+	double ns;
 
+	if (xs_is_off())
+		return 0;
+	passed = xs_tick(xs_use_tsc) - xs_life_began_tick();
+	ns = (double)(xs_clock_ns(CLOCK_MONOTONIC) - xs_life_began_ns());
 	return passed ? (double)ticks * ns / (double)passed : 0;
 }
 

@@ -5,7 +5,10 @@
  *	itt_api all		those that leave the process as it was
  *	itt_api list		the entry points that the static part knows, and "yes" for those
  *				that a collector has taken over
+ *	itt_api no-clock		reading the time stamp counter is a SIGSEGV from here on
  */
+#include <sys/prctl.h>
+
 #include <ittnotify.h>
 
 #include "itt_api.h"
@@ -56,6 +59,8 @@ static int run(const char *word)
 		list();
 		return 1;
 	}
+	if (!strcmp(word, "no-clock"))
+		return !prctl(PR_SET_TSC, PR_TSC_SIGSEGV);
 	for (size_t t = 0; t < ARRAY_SIZE(tables); t++)
 		for (const struct scenario *one = tables[t]; one->name; one++)
 			if (all ? !one->alone : !strcmp(word, one->name)) {
