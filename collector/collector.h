@@ -29,7 +29,8 @@ const struct link_map *xs_first_self(void);
 
 /*
  * CLOCK_MONOTONIC for deadlines: the kernel's, where the program may have a clock_gettime() of
- * another kind (libfaketime), which stands still or goes back. By a system call.
+ * another kind (libfaketime), which stands still or goes back. By a system call. UINT64_MAX where
+ * no clock can be read: any deadline is over.
  */
 uint64_t xs_true_ns(void);
 /* Can the page of this address be read? By a system call. */

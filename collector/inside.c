@@ -19,7 +19,7 @@ uint64_t xs_true_ns(void)
 	struct timespec ts;
 
 	if (xs_sys(SYS_clock_gettime, CLOCK_MONOTONIC, &ts) < 0) /* it is sandboxed */
-		return xs_clock_ns(CLOCK_MONOTONIC);
+		return xs_is_off() ? UINT64_MAX : xs_clock_ns(CLOCK_MONOTONIC);
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 

@@ -1,6 +1,5 @@
 #include "strtab.h"
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -273,4 +272,13 @@ const struct xs_string *xs_string(const struct xs_strings *strings, uint64_t siz
 	if (*ret_length > XS_STRING_MAX || offset + sizeof(*string) + *ret_length > size)
 		return NULL;
 	return string;
+}
+
+bool xs_string_is(const struct xs_string *string, const char *text, uint32_t length, uint32_t scope)
+{
+	const struct wanted wanted = { .parts = &(const struct xs_part){ text, length },
+				       .length = length,
+				       .scope = scope };
+
+	return __atomic_load_n(&string->hash, __ATOMIC_RELAXED) == hash_of(&wanted);
 }

@@ -11,6 +11,7 @@
 #define XS_STRINGS_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #define XS_STRINGS_SLOTS (1u << 18)
@@ -69,5 +70,9 @@ uint32_t xs_intern(struct xs_strings *strings, const char *text, uint32_t length
  */
 const struct xs_string *xs_string(const struct xs_strings *strings, uint64_t size, uint32_t id,
 				  uint32_t *ret_length);
+
+/* Is that the name which was interned, by its string's hash? The text is a copy. */
+bool xs_string_is(const struct xs_string *string, const char *text, uint32_t length,
+		  uint32_t scope);
 
 #endif

@@ -405,18 +405,34 @@ def test_records_of_sizes_that_their_kind_cannot_have(xstrace, what, recorder):
     assert run.status == 0 and trace.count("tasks") < 100 and trace.other["corrupt_rings"] == 1
 
 
+NAMES = {
+    "blanked": lambda file, at: file.write_bytes(file.read_bytes()[: 1 << 16] + bytes(file.stat().st_size - (1 << 16))),
+    # struct xs_string: hash, length, scope, reserved, text
+    "hash": lambda file, at: put(file, at - 16, b"\xff\xff\0\0"),
+    "length": lambda file, at: put(file, at - 12, struct.pack("I", 7)),
+    "no domain": lambda file, at: put(file, at - 8, bytes(4)),
+    "another domain": lambda file, at: put(file, at - 8, struct.pack("I", 0x20010)),
+    "letter": lambda file, at: put(file, at + 7, b"b"),
+}
+
+
+def put(file, at, data):
+    with file.open("r+b") as opened:
+        opened.seek(at)
+        opened.write(data)
+
+
 @pytest.mark.parametrize("options", ["", " --on-full drop"])
-def test_names_that_are_blanked_before_they_are_read(xstrace, options):
+@pytest.mark.parametrize("what", NAMES)
+def test_names_that_are_changed_before_they_are_read(xstrace, what, options):
     """A sibling's work: the tasks are there all the same, of names that are not known, and that is said."""
     run = xstrace.start(f"--chrome-itt-logging{options}", "itt_steps", ["wait", "tasks", "a", "1000"], stdin=subprocess.PIPE)
     run.wait_for_output()
     os.kill(run.drain, signal.SIGSTOP)
     run.process.stdin.close()
     wait_until(lambda: "itt_steps" not in run.children())
-    with Path(run.dir, "strings").open("r+b") as file:
-        size = os.fstat(file.fileno()).st_size
-        file.seek(1 << 16)
-        file.write(bytes(size - (1 << 16)))
+    file = Path(run.dir, "strings")
+    NAMES[what](file, file.read_bytes().index(b"steps::a\0"))
     os.kill(run.drain, signal.SIGCONT)
     trace = run.finish().trace
     assert len(trace.slices) == 1000 and trace.other["lost"] == 0 and "unmatched_ends" not in trace.other

@@ -724,6 +724,30 @@ def test_without_a_collector_none_is_reached(xstrace):
     assert set(re.findall(r"^entry: \S+ (\w+)$", out, re.M)) == {"no"}
 
 
+EMPTY = r"""
+#include <ittnotify.h>
+int main(void)
+{
+	__itt_domain *domain = __itt_domain_create("");
+	int event = __itt_event_create("", 0);
+	for (int i = 0; i < 3; i++) {
+		__itt_event_start(event);
+		__itt_event_end(event);
+		__itt_task_begin(domain, __itt_null, __itt_null, __itt_string_handle_create(""));
+		__itt_task_end(domain);
+	}
+	return 0;
+}
+"""
+
+
+def test_empty_names(xstrace):
+    """They are names, and not what blanked memory looks like."""
+    run = xstrace(ITT, compile_c(xstrace.home / "empty", EMPTY))
+    assert sorted(slice.name for slice in run.trace.slices) == [""] * 3 + ["::"] * 3
+    assert "omitted" not in run.trace.other and not any("at once" in line for line in run.said)
+
+
 SCENARIOS = sorted(
     {name for source in (ROOT / "tests/apps").glob("itt_api_*.c") for name in re.findall(r'^\t\{ "([\w-]+)"', source.read_text(), re.M)}
 )

@@ -83,6 +83,18 @@ def test_in_a_sandbox(xstrace, launches, options):
         assert len(run.trace.device) + missing >= 2 * launches and len(run.trace.device) <= 2 * launches
 
 
+@needs_ze
+@pytest.mark.parametrize("options", [KERNELS, "-h -d", "--chrome-call-logging"])
+def test_what_is_destroyed_in_strict_mode(xstrace, options):
+    """Nobody waits for what is under way: even reading a clock would end the program."""
+    env = {"ZE_ENABLE_ALT_DRIVERS": str(DRIVER), "SOFTGPU_SYNC": "1"}
+    bare = xstrace.bare(APPS / "ze_sealed", ["strict"], env=env)
+    if bare.status == 77:
+        pytest.skip("no sandboxes here")
+    run = xstrace(options, "ze_sealed", ["strict"], env=env, timeout=30)
+    assert (run.status, run.out) == (bare.status, bare.out) == (0, "went on\n")
+
+
 @needs_cl
 @pytest.mark.parametrize("how", ["cancel", "jump"])
 def test_in_the_middle_of_harvesting(xstrace, how):

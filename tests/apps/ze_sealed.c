@@ -2,12 +2,16 @@
  * A program that puts itself into a sandbox, in which a call to the kernel for memory, signals,
  * time to sleep or a thread's id ends it, and goes on launching. ze_sealed LAUNCHES
  * (SOFTGPU_SYNC=1: the driver runs on the calling thread, and needs none of these)
+ *
+ *	ze_sealed strict	seccomp's strict mode, and destroys all that it has
  */
 #include "ze_app.h"
 
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <malloc.h>
 #include <stddef.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -38,6 +42,19 @@ static void seal(void)
 		exit(77);
 }
 
+static void strict(const struct ze_app *app, ze_command_queue_handle_t queue,
+		   ze_command_list_handle_t immediate)
+{
+	(void)fflush(stdout);
+	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT))
+		_exit(77);
+	(void)zeCommandListDestroy(immediate);
+	(void)zeCommandQueueDestroy(queue);
+	(void)zeContextDestroy(app->context);
+	(void)!write(1, "went on\n", 8);
+	(void)syscall(SYS_exit, 0);
+}
+
 int main(int argc, char **argv)
 {
 	unsigned launches = argc > 1 ? (unsigned)atoi(argv[1]) : 100;
@@ -47,6 +64,9 @@ int main(int argc, char **argv)
 	ze_kernel_handle_t kernel;
 	struct ze_app app;
 
+	/* the C library keeps what is freed, and asks the kernel for nothing */
+	(void)mallopt(M_TRIM_THRESHOLD, 1 << 30);
+	(void)mallopt(M_TOP_PAD, 16 << 20);
 	ze_app_open(&app, 0, -1);
 	queue = ze_app_queue(&app, 0, 0);
 	immediate = ze_app_immediate(&app, 0, 0, false);
@@ -54,6 +74,10 @@ int main(int argc, char **argv)
 	kernel = ze_app_kernel(&app, "empty");
 	ZE_CHECK(zeCommandListAppendLaunchKernel(list, kernel, &one, NULL, 0, NULL));
 	ZE_CHECK(zeCommandListClose(list));
+	if (argc > 1 && !strcmp(argv[1], "strict")) {
+		ZE_CHECK(zeCommandListAppendLaunchKernel(immediate, kernel, &one, NULL, 0, NULL));
+		strict(&app, queue, immediate);
+	}
 	printf("sealed\n");
 	(void)fflush(stdout);
 	seal();

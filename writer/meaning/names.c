@@ -93,7 +93,10 @@ static char *with_place(struct xs_run *run, char *text, uint32_t *length)
 	return shown;
 }
 
-/* The string of the id, as it is now; false: the id is invalid, or there is no memory. */
+/*
+ * The string of the id, as it is now; false: the id is invalid, there is no memory, or somebody has
+ * changed what was interned. Of another name that has come there nobody can tell.
+ */
 static bool copy_text(struct xs_run *run, uint32_t id, struct xs_text *ret)
 {
 	const struct xs_string *string =
@@ -104,8 +107,12 @@ static bool copy_text(struct xs_run *run, uint32_t id, struct xs_text *ret)
 		return false;
 	memcpy(text, string->text, ret->length);
 	text[ret->length] = '\0';
-	ret->text = with_place(run, text, &ret->length);
 	ret->scope = __atomic_load_n(&string->scope, __ATOMIC_RELAXED);
+	if (!xs_string_is(string, text, ret->length, ret->scope)) {
+		free(text);
+		return false;
+	}
+	ret->text = with_place(run, text, &ret->length);
 	return true;
 }
 
@@ -249,14 +256,13 @@ void xs_names_free(struct xs_names *names)
 	free(names);
 }
 
-/* Nobody has an empty name without a domain: that is what blanked memory looks like. */
 static uint32_t scope_of(struct xs_process *process, uint32_t id)
 {
 	struct xs_text text = xs_text_find(process->run, id);
 
 	if (id == XS_STRING_FULL)
 		return XS_SCOPE_UNKNOWN;
-	if (text.text != unknown_text.text && (text.length || text.scope))
+	if (text.text != unknown_text.text)
 		return text.scope;
 	process->omitted[XS_OMIT_NAMES]++;
 	return XS_SCOPE_UNKNOWN;
