@@ -158,6 +158,13 @@ void xs_options_default(struct xs_options *options);
 void xs_options_copy(struct xs_options *to, const struct xs_options *from);
 
 /*
+ * Of options that somebody may have overwritten: each that no command line could have given (a
+ * number out of its range, no choice, a text without an end) becomes its default. False: there were
+ * some. What a text says is not looked at.
+ */
+bool xs_options_mend(struct xs_options *options);
+
+/*
  * Parses argv[1..] up to the application's name; *ret_app is its index (argc when there is none).
  * Returns 0, or -EINVAL with one line that says what is wrong in `error`.
  */

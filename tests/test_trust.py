@@ -581,6 +581,20 @@ def test_recover_without_names(xstrace, size):
     assert sum(e["ph"] in "Xi" for e in run.trace.events) >= 2003
 
 
+@pytest.mark.parametrize("value", [1 << 63, (1 << 64) - 1, 1 << 41])
+def test_recover_where_control_has_options_that_cannot_be(xstrace, value):
+    """A backlog of 2^63 bytes: its room would be doubled for ever. The option counts as not given."""
+    run, _ = killed_run(xstrace)
+    with Path(run.dir, "control").open("r+b") as file:
+        at = file.read().index(struct.pack("QQ", 256 << 20, 16 << 30))  # struct xs_options: backlog, backlog_disk
+        file.seek(at + 8)
+        file.write(struct.pack("Q", value))
+    lines = recover_in_part(run)
+    assert "'control' has options that cannot be given" in lines[0]
+    run.collect()
+    assert run.trace.count("tasks", "steps::a") == 2000
+
+
 def test_recover_without_control(xstrace):
     run, trace = killed_run(xstrace)
     file = Path(run.dir, "control")

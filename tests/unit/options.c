@@ -662,6 +662,54 @@ static void help(void)
 	free(out);
 }
 
+/* ---- what others could have written ---- */
+
+static const char *const given[] = {
+	"a",
+	"-h -c --ring-size 64K --backlog 0 --backlog-disk 1024G --on-full overwrite a",
+	"--chrome-event-buffer-size -1 --call-stacks -q --sampling-interval 1 a",
+	"--include-kernels one --include-kernels two --exclude-calls x --ranks-to-sample 0,3-5 a",
+	"--flight-recorder 10s --trigger task:a>5ms --flight-memory 1M --format perfetto "
+	"--compress zstd a",
+	"--delay 1s --duration 2s --output-dir-path d a",
+};
+
+/* Each row's own field, in bytes; texts with the byte more that some have. */
+static size_t field_size(const struct xs_option *row)
+{
+	if (row->type == XS_OPT_FLAG)
+		return sizeof(bool);
+	if (row->type == XS_OPT_CHOICE)
+		return sizeof(uint32_t);
+	return row->type >= XS_OPT_TEXT ? row->high + (row->adds != XS_LAST && !row->valid)
+					: sizeof(uint64_t);
+}
+
+static void mended(void)
+{
+	static struct xs_options before;
+
+	for (size_t i = 0; i < sizeof(given) / sizeof(given[0]); i++) {
+		good(given[i]);
+		before = options;
+		CHECK(xs_options_mend(&options) && !memcmp(&before, &options, sizeof(options)),
+		      "%s: nothing to mend", given[i]);
+	}
+	for (size_t i = 0; i < xs_option_count; i++) {
+		const struct xs_option *row = &xs_option_table[i];
+		bool any = row->type == XS_OPT_COUNT && row->choices; /* -1 is one of them */
+
+		CHECK(!parse("--include-kernels one a"), "%s", error);
+		xs_options_default(&before);
+		memset((char *)&options + row->offset, any ? 0x7f : 0xff, field_size(row));
+		CHECK(!xs_options_mend(&options), "--%s cannot be that", row->name);
+		CHECK(xs_options_mend(&options), "--%s: all is mended", row->name);
+		CHECK(!memcmp((char *)&before + row->offset, (char *)&options + row->offset,
+			      row->type >= XS_OPT_TEXT ? 1 : field_size(row)),
+		      "--%s as if it was not given", row->name);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	(void)argc;
@@ -680,5 +728,6 @@ int main(int argc, char **argv)
 	tap_run("small buffers", small_buffers);
 	tap_run("what is wanted", wishes);
 	tap_run("help", help);
+	tap_run("what cannot be given", mended);
 	return tap_done();
 }

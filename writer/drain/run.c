@@ -141,6 +141,12 @@ static void read_control(struct xs_run *run)
 	const struct xs_control *control = run->made;
 
 	xs_options_copy(&run->copied_options, &control->options);
+	if (run->recovering && !xs_options_mend(&run->copied_options)) {
+		run->incomplete = true;
+		xs_tell("[WARNING] --recover %s: 'control' has options that cannot be given; they "
+			"count as not given\n",
+			run->dir);
+	}
 	xs_run_variable(run->variable, run->dir, control);
 	run->launcher_pid = control->launcher_pid;
 	if (run->recovering)
