@@ -164,6 +164,9 @@ void xs_options_copy(struct xs_options *to, const struct xs_options *from);
  */
 bool xs_options_mend(struct xs_options *options);
 
+/* A sum of all that they say, never 0: against accidents, not against who means it. */
+uint64_t xs_options_sum(const struct xs_options *options);
+
 /*
  * Parses argv[1..] up to the application's name; *ret_app is its index (argc when there is none).
  * Returns 0, or -EINVAL with one line that says what is wrong in `error`.

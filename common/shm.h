@@ -175,6 +175,7 @@ struct xs_control {
 	_Atomic uint32_t segment_count;
 	struct xs_segment segments[XS_SEGMENTS_SAVED];
 	struct xs_options options;
+	uint64_t options_sum;	      /* of them, as the drain process has got them; 0: none yet */
 	char own_directory[PATH_MAX]; /* --result-dir: where run_config.json is */
 	char arguments[1024];	      /* xstrace's own, with blanks between; may be cut */
 	uint32_t command_length;      /* bytes of `command` */

@@ -590,7 +590,23 @@ def test_recover_where_control_has_options_that_cannot_be(xstrace, value):
         file.seek(at + 8)
         file.write(struct.pack("Q", value))
     lines = recover_in_part(run)
-    assert "'control' has options that cannot be given" in lines[0]
+    assert "options in 'control' were overwritten" in lines[0]
+    run.collect()
+    assert run.trace.count("tasks", "steps::a") == 2000
+
+
+def test_recover_where_control_wants_no_trace_any_more(xstrace):
+    """One word, and the run would be over without an end of its trace."""
+    run, _ = killed_run(xstrace)
+    with Path(run.dir, "control").open("r+b") as file:
+        at = file.read().index(struct.pack("QQ", 256 << 20, 16 << 30))
+        file.seek(at - 64)  # struct xs_options: its flags
+        flags = file.read(32)
+        assert flags.count(b"\1") == 1
+        file.seek(at - 64)
+        file.write(bytes(32))
+    lines = recover_in_part(run)
+    assert "options in 'control' were overwritten" in lines[0]
     run.collect()
     assert run.trace.count("tasks", "steps::a") == 2000
 

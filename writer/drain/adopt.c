@@ -521,14 +521,15 @@ static void prepare_first(const struct xs_process *process)
 				     XS_RING_HEADER + XS_PAGE);
 }
 
-/* Which commit is the newest; with --recover also what it has, before anything has the next turn.
- */
+/* Which commit is the newest; with --recover what it has, before anything has the next turn. */
 static void take_up(struct xs_process *process)
 {
 	process->turn = atomic_load(&process->kept->turn);
 	if (!process->run->recovering)
 		return;
 	xs_kept_tidy(process->kept);
+	if (process->kept->output[0] && !xs_want_chrome(process->run->options))
+		process->run->copied_options.chrome_itt = true; /* `control` is not what it was */
 	(void)xs_kept_take_activity(&process->kept->activity, process->turn);
 }
 

@@ -135,18 +135,31 @@ static int map_files(struct xs_run *run)
 	return 0;
 }
 
+/* --recover: others could have written there. */
+static void check_options(struct xs_run *run)
+{
+	uint64_t sum = run->control->options_sum;
+	bool same = !sum || sum == xs_options_sum(&run->copied_options);
+
+	if (xs_options_mend(&run->copied_options) && same)
+		return;
+	run->incomplete = true;
+	xs_tell("[WARNING] --recover %s: options in 'control' were overwritten; what is written "
+		"may "
+		"not be what was asked for\n",
+		run->dir);
+}
+
 /* Copies: what does not change while the run goes on. */
 static void read_control(struct xs_run *run)
 {
 	const struct xs_control *control = run->made;
 
 	xs_options_copy(&run->copied_options, &control->options);
-	if (run->recovering && !xs_options_mend(&run->copied_options)) {
-		run->incomplete = true;
-		xs_tell("[WARNING] --recover %s: 'control' has options that cannot be given; they "
-			"count as not given\n",
-			run->dir);
-	}
+	if (run->recovering)
+		check_options(run);
+	else
+		run->control->options_sum = xs_options_sum(&run->copied_options);
 	xs_run_variable(run->variable, run->dir, control);
 	run->launcher_pid = control->launcher_pid;
 	if (run->recovering)
