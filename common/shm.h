@@ -396,6 +396,7 @@ struct xs_kept_numbers {
 struct xs_kept_length {
 	uint64_t turn;
 	uint64_t bytes; /* of output, or XS_KEPT_ENDED */
+	uint64_t error; /* errno of the first write that failed: something is missing; 0: none */
 	uint64_t check;
 };
 #define XS_KEPT_ENDED UINT64_MAX /* the trace is complete, and none has begun since */

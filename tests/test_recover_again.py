@@ -173,3 +173,27 @@ def test_of_several_processes_one_that_fails(xstrace):
     in_vain(run, preexec_fn=limit(200000))
     recover(run)
     assert sorted(trace.count("tasks") for trace in run.traces) == [200, 22000]
+
+
+@pytest.mark.parametrize("options", [ITT, f"{ITT} --compress zstd", f"{ITT} --format perfetto"])
+def test_what_the_killed_drain_process_could_not_write(xstrace, options):
+    """Its disk was full, and the rings gave their room back: what is missing then is in no ring, and the trace says so."""
+    run = xstrace.start(options, "itt_steps", [*STEPS, "wait", "tasks", "c", "10"], stdin=subprocess.PIPE)
+    run.wait_for_output("ready 1\n")
+    path = wait_until(lambda: [path for path in xstrace.cwd.glob("itt_*") if path.stat().st_size > 1000])[0]
+    size = path.stat().st_size + 1000
+    resource.prlimit(run.drain, resource.RLIMIT_FSIZE, (size, size))
+    run.process.stdin.write(b"\n")
+    run.process.stdin.flush()
+    run.wait_for_output("ready 2\n")
+    wait_until(lambda: "cannot write the trace" in (run.log / "stderr").read_text())
+    time.sleep(0.3)
+    os.kill(run.drain, signal.SIGKILL)
+    run.process.stdin.close()
+    run.wait()
+    done = subprocess.run([XSTRACE, "--recover", run.dir], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 125 and "what the disk did not take is not counted one by one" in done.stderr, done.stderr
+    run.collect()
+    trace = run.trace
+    assert trace.other["write_error"] == "File too large" and trace.other["lost"] >= 1
+    assert trace.count("tasks", "steps::c") == 10 and 0 < trace.count("tasks") < 22010

@@ -241,8 +241,8 @@ static void put_kept(void)
 		abort();
 	kept = map;
 	kept->pid = PID;
-	xs_kept_commit(kept, &turn, 0);
-	xs_kept_commit(kept, &turn, 0);
+	xs_kept_commit(kept, &turn, 0, 0);
+	xs_kept_commit(kept, &turn, 0, 0);
 	atomic_store(&kept->magic, XS_MAGIC);
 	ring = rundir_kept_ring(map, 0);
 	for (unsigned i = 0; i < 2; i++) {

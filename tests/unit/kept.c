@@ -65,10 +65,10 @@ static uint64_t prepare(unsigned commits)
 	xs_kept_identify(&kept->file, 0, 0);
 	xs_kept_name_trace(&kept->file, PATH);
 	xs_kept_identify(&kept->file, 3, 4);
-	xs_kept_commit(&kept->file, &turn, 100);
+	xs_kept_commit(&kept->file, &turn, 100, 0);
 	while (turn < 1 + commits) {
 		save(turn % 2 == 0, turn + 1);
-		xs_kept_commit(&kept->file, &turn, LENGTH + turn);
+		xs_kept_commit(&kept->file, &turn, LENGTH + turn, 0);
 	}
 	return turn;
 }
@@ -195,7 +195,7 @@ static long step(void (*work)(uint64_t turn), void (*look)(uint64_t turn), uint6
 static void commit(uint64_t turn)
 {
 	save(turn % 2 == 0, turn + 1);
-	xs_kept_commit(&kept->file, &turn, LENGTH + turn);
+	xs_kept_commit(&kept->file, &turn, LENGTH + turn, 0);
 }
 
 static void look_at_commit(uint64_t turn)
@@ -248,7 +248,7 @@ static void name_trace(uint64_t turn)
 	xs_kept_identify(&kept->file, 0, 0);
 	xs_kept_name_trace(&kept->file, PATH "-2");
 	xs_kept_identify(&kept->file, 5, 6);
-	xs_kept_commit(&kept->file, &turn, 100);
+	xs_kept_commit(&kept->file, &turn, 100, 0);
 }
 
 /* Half a name is none, and half an inode neither. */
@@ -286,7 +286,7 @@ static void prepared(void)
 		CHECK(xs_kept_take_ring(ring, turn) == (turn % 2 ? XS_KEPT_SECOND : XS_KEPT_FIRST),
 		      "turn %" PRIu64, turn);
 		(void)xs_kept_take_activity(&kept->file.activity, turn);
-		xs_kept_commit(&kept->file, &turn, 55);
+		xs_kept_commit(&kept->file, &turn, 55, 0);
 		copy = xs_kept_take_ring(ring, turn);
 		CHECK(copy < XS_KEPT_NEITHER && ring->saved[copy].turn == old, "copy %d", copy);
 		copy = xs_kept_take_activity(&kept->file.activity, turn);

@@ -124,7 +124,8 @@ void xs_process_commit(struct xs_process *process)
 		if (process->tracks[i]->dirty)
 			save(process->tracks[i], process->turn + 1);
 	xs_cuda_save(process, process->turn + 1);
-	xs_kept_commit(process->kept, &process->turn, offset);
+	xs_kept_commit(process->kept, &process->turn, offset,
+		       process->out ? process->out->error : 0);
 	for (uint32_t i = 0; i < process->track_count; i++) {
 		struct xs_track *track = process->tracks[i];
 

@@ -94,12 +94,19 @@ static bool has_trace(const struct xs_kept_file *kept)
 	return kept->trace_check == trace_check(kept);
 }
 
-void xs_kept_commit(struct xs_kept_file *kept, uint64_t *turn, uint64_t bytes)
+int xs_kept_error(const struct xs_kept_file *kept)
+{
+	return atomic_load_explicit(&kept->turn, memory_order_relaxed) ? (int)counting(kept)->error
+								       : 0;
+}
+
+void xs_kept_commit(struct xs_kept_file *kept, uint64_t *turn, uint64_t bytes, int error)
 {
 	struct xs_kept_length *length = &kept->length[++*turn & 1];
 
 	length->turn = *turn;
 	length->bytes = bytes;
+	length->error = (uint64_t)-error;
 	length->check = length_check(length);
 	atomic_store_explicit(&kept->turn, *turn, memory_order_release);
 	atomic_store_explicit(&kept->turn_check, turn_check(*turn), memory_order_release);
@@ -130,10 +137,10 @@ void xs_kept_identify(struct xs_kept_file *kept, uint64_t device, uint64_t inode
  */
 void xs_kept_end_trace(struct xs_kept_file *kept, uint64_t *turn)
 {
-	xs_kept_commit(kept, turn, XS_KEPT_ENDED);
+	xs_kept_commit(kept, turn, XS_KEPT_ENDED, 0);
 	xs_kept_identify(kept, 0, 0);
 	xs_kept_name_trace(kept, "");
-	xs_kept_commit(kept, turn, 0);
+	xs_kept_commit(kept, turn, 0, 0);
 }
 
 void xs_kept_tidy(struct xs_kept_file *kept)

@@ -21,8 +21,10 @@
 bool xs_kept_is_sound(const struct xs_kept_file *kept);
 /* Bytes of the trace that count; 0 also where there is none. */
 uint64_t xs_kept_bytes(const struct xs_kept_file *kept);
-/* The next commit: of *turn, which becomes its number, and of that length. */
-void xs_kept_commit(struct xs_kept_file *kept, uint64_t *turn, uint64_t bytes);
+/* errno of the first write that failed; 0: none has. */
+int xs_kept_error(const struct xs_kept_file *kept);
+/* The next commit: of *turn, which becomes its number, and of that length. error: 0 or -errno. */
+void xs_kept_commit(struct xs_kept_file *kept, uint64_t *turn, uint64_t bytes, int error);
 /* The trace is complete: from one of the stores on there is none. */
 void xs_kept_end_trace(struct xs_kept_file *kept, uint64_t *turn);
 /* How a trace that does not count yet is called, and which file it is; inode 0: not made yet. */

@@ -54,9 +54,23 @@ static bool init_format(const struct xs_process *process, struct xs_chrome *chro
 	}
 }
 
+/* The killed drain process could not write all; nobody knows how much that was. */
+static void take_error(struct xs_process *process, struct xs_chrome *chrome, int error)
+{
+	chrome->former_error = error;
+	if (!error)
+		return;
+	process->lost++;
+	process->unwritten = true;
+	process->run->incomplete = true;
+}
+
 static bool open_trace(struct xs_process *process)
 {
 	struct xs_chrome *chrome = calloc(1, sizeof(*chrome));
+	/* before a file is made in the place of one that is gone */
+	int former_error = process->run->recovering && process->kept ? xs_kept_error(process->kept)
+								     : 0;
 	uint64_t offset = 0;
 	int fd, error;
 
@@ -87,8 +101,10 @@ static bool open_trace(struct xs_process *process)
 		chrome->out.error = fd;
 		xs_tell_write_error(process, fd);
 	}
-	if (process->run->recovering && process->kept)
+	if (process->run->recovering && process->kept) {
 		xs_chrome_take_up(chrome, &process->kept->numbers);
+		take_error(process, chrome, former_error);
+	}
 	if (chrome->perfetto)
 		chrome->out.whole = xs_perfetto_whole;
 	process->sink[XS_SINK_CHROME] = chrome;
@@ -101,7 +117,8 @@ static bool open_trace(struct xs_process *process)
 		/* at once: a file that is cut later has its head */
 		(void)xs_output_head(&chrome->out);
 		if (fd >= 0 && !process->run->flight && process->kept)
-			xs_kept_commit(process->kept, &process->turn, chrome->out.offset);
+			xs_kept_commit(process->kept, &process->turn, chrome->out.offset,
+				       chrome->out.error);
 	}
 	return true;
 }

@@ -187,6 +187,7 @@ struct xs_chrome_track {
 
 struct xs_chrome {
 	struct xs_output out;
+	int former_error; /* --recover: errno of the killed drain process's first failed write */
 	char path[PATH_MAX];
 	char title[XS_TITLE_MAX]; /* as it was written last */
 	int32_t rank;

@@ -249,6 +249,7 @@ char *xs_chrome_put_tail(char *o, struct xs_process *process, enum xs_end end, i
 	const struct xs_chrome *chrome = xs_chrome_of(process);
 	uint64_t omitted = process->threads_omitted;
 	struct xs_overhead overhead;
+	int error = chrome->out.error ? -chrome->out.error : chrome->former_error;
 
 	if (chrome->perfetto && threads > XS_PERFETTO_THREADS)
 		threads = XS_PERFETTO_THREADS;
@@ -273,9 +274,8 @@ char *xs_chrome_put_tail(char *o, struct xs_process *process, enum xs_end end, i
 	o = xs_put_count(o, ",\"lost\":", process->lost);
 	if (process->run->recovering)
 		o = xs_put(o, ",\"recovered\":true");
-	if (process->out && process->out->error)
-		o = xs_put(xs_put(xs_put(o, ",\"write_error\":\""), strerror(-process->out->error)),
-			   "\"");
+	if (error)
+		o = xs_put(xs_put(xs_put(o, ",\"write_error\":\""), strerror(error)), "\"");
 	if (process->untimed)
 		o = xs_put_count(o, ",\"untimed_commands\":", process->untimed);
 	o = put_told(o, process);

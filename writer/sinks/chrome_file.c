@@ -122,6 +122,7 @@ static int create(struct xs_process *process, struct xs_chrome *chrome)
 	struct xs_kept_file *kept = process->run->recovering ? process->kept : NULL;
 	uint64_t device = kept ? kept->device : 0, inode = kept ? kept->inode : 0;
 	uint64_t bytes = kept ? xs_kept_bytes(kept) : 0;
+	int error = kept ? -xs_kept_error(kept) : 0;
 	char *output = inode ? strndup(kept->output, PATH_MAX - 1) : NULL;
 	int fd;
 
@@ -130,14 +131,14 @@ static int create(struct xs_process *process, struct xs_chrome *chrome)
 		return -ENOENT;
 	}
 	if (output) /* that length is of no other file */
-		xs_kept_commit(kept, &process->turn, XS_KEPT_ENDED);
+		xs_kept_commit(kept, &process->turn, XS_KEPT_ENDED, error);
 	fd = xs_file_create(process, XS_FILE_TRACE, chrome->path, sizeof(chrome->path));
 	if (output && fd >= 0)
 		tell_gone(process, output);
 	if (output && fd < 0) {
 		xs_kept_identify(kept, device, inode);
 		xs_kept_name_trace(kept, output);
-		xs_kept_commit(kept, &process->turn, bytes);
+		xs_kept_commit(kept, &process->turn, bytes, error);
 	}
 	free(output);
 	return fd;
