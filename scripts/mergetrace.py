@@ -147,7 +147,9 @@ class Work:
                 yield path, result
                 continue
             if isinstance(error, ModuleNotFoundError) and error.name == "pyarrow":
-                raise workers.Unavailable("--parquet needs pyarrow" + (" on the workers" if self.args.scheduler else "") + ": pip install pyarrow")
+                raise workers.Unavailable(
+                    "--parquet needs pyarrow" + (" on the workers" if self.args.scheduler else "") + ": pip install pyarrow"
+                )
             self.amiss(path, getattr(error, "strerror", None) or str(error) or type(error).__name__)
             self.paths = [other for other in self.paths if other != path]
 
@@ -163,8 +165,10 @@ class Work:
         say(f"{path}: {text}")
 
     def check(self):
-        for path, problems in self.each(ranks.check):
+        for path, (problems, notes) in self.each(ranks.check):
             self.is_done = True
+            for note in notes:
+                say(f"{path}: note: {note}")
             for problem in problems:
                 self.amiss(path, problem)
 

@@ -71,6 +71,13 @@ def test_what_is_wrong_is_named_and_the_rest_is_done(tmp_path, job):
     assert (tmp_path / "all.json").exists()
 
 
+def test_a_cut_trace_is_noted(tmp_path, job):
+    text = next((tmp_path / "traces").glob("*.json")).read_text()
+    (tmp_path / "cut.json").write_text(text[: len(text) // 2])
+    result = mergetrace("--check", "cut.json", cwd=tmp_path)
+    assert "cut.json: note: the file was cut" in result.stderr
+
+
 @pytest.fixture
 def listening():
     """The address of a port that takes connections and says nothing."""

@@ -13,7 +13,7 @@ import json
 import os
 
 from . import places
-from .check import check_trace
+from .check import inspect_trace
 from .cli import microseconds
 from .halves import Halves
 from .running import loading, written
@@ -51,8 +51,9 @@ def no_files(given, names=NAMES):
 
 
 def check(path):
-    """List of str: what xstrace-check says of the file. Second: the Fault that the other functions give, too; here the problems tell it."""
-    return check_trace(path), Fault("", False)
+    """Two lists of str, problems and notes: what xstrace-check says of the file. Second: the Fault that the other functions give, too; here these tell it."""
+    report = inspect_trace(path)
+    return (report.problems, report.notes), Fault("", False)
 
 
 def statistics(path):
