@@ -117,8 +117,8 @@ static bool open_trace(struct xs_process *process)
 		/* at once: a file that is cut later has its head */
 		(void)xs_output_head(&chrome->out);
 		if (fd >= 0 && !process->run->flight && process->kept)
-			xs_kept_commit(process->kept, &process->turn, chrome->out.offset,
-				       chrome->out.error);
+			/* no record is missing yet, also where the head did not fit */
+			xs_kept_commit(process->kept, &process->turn, chrome->out.offset, 0);
 	}
 	return true;
 }
