@@ -99,12 +99,21 @@ static void plain(void)
 		CHECK(out.offset + out.length == out.put + out.length, "%zu and %zu",
 		      (size_t)out.offset, (size_t)out.put);
 		xs_output_close(&out, TAIL, sizeof(TAIL) - 1);
-		CHECK(out.fd == -1 && !out.data, "closed");
+		CHECK(out.fd == -1 && !out.data && !out.cut, "closed");
 		text = content(&length);
 		CHECK(check_lines(text, length) == count, "%u lines", count);
 		free(text);
 		close(fd);
 	}
+}
+
+/* A log without a line. */
+static void nothing(void)
+{
+	start(XS_COMPRESS_NONE);
+	xs_output_close(&out, "", 0);
+	CHECK(!out.cut, "it never had more");
+	close(fd);
 }
 
 /* As for --recover: goes on behind what is there. */
@@ -347,6 +356,7 @@ int main(int argc, char **argv)
 	(void)argc;
 	(void)signal(SIGXFSZ, SIG_IGN);
 	tap_main(argv);
+	tap_run("nothing", nothing);
 	tap_run("plain", plain);
 	tap_run("appends", appends);
 	tap_run("slack", slack);

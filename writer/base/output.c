@@ -226,8 +226,12 @@ static bool cut(struct xs_output *out, uint64_t offset)
  */
 static bool was_cut(const struct xs_output *out, const struct stat *file)
 {
-	return S_ISREG(file->st_mode) && ((uint64_t)file->st_size < out->offset ||
-					  lseek(out->fd, 0, SEEK_HOLE) < file->st_size);
+	off_t hole;
+
+	if (!S_ISREG(file->st_mode))
+		return false;
+	hole = lseek(out->fd, 0, SEEK_HOLE); /* -1: the file is empty, or nobody can say */
+	return (uint64_t)file->st_size < out->offset || (hole >= 0 && hole < file->st_size);
 }
 
 int xs_output_close(struct xs_output *out, const char *tail, size_t length)
