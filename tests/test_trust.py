@@ -581,34 +581,31 @@ def test_recover_without_names(xstrace, size):
     assert sum(e["ph"] in "Xi" for e in run.trace.events) >= 2003
 
 
+def check_options_overwritten(run, offset, data):
+    """Behind `backlog` in struct xs_options, which `backlog_disk` follows; what was there before."""
+    with Path(run.dir, "control").open("r+b") as file:
+        at = file.read().index(struct.pack("QQ", 256 << 20, 16 << 30)) + offset
+        file.seek(at)
+        before = file.read(len(data))
+        file.seek(at)
+        file.write(data)
+    assert "options in 'control' were overwritten" in recover_in_part(run)[0]
+    run.collect()
+    assert run.trace.count("tasks", "steps::a") == 2000
+    return before
+
+
 @pytest.mark.parametrize("value", [1 << 63, (1 << 64) - 1, 1 << 41])
 def test_recover_where_control_has_options_that_cannot_be(xstrace, value):
     """A backlog of 2^63 bytes: its room would be doubled for ever. The option counts as not given."""
     run, _ = killed_run(xstrace)
-    with Path(run.dir, "control").open("r+b") as file:
-        at = file.read().index(struct.pack("QQ", 256 << 20, 16 << 30))  # struct xs_options: backlog, backlog_disk
-        file.seek(at + 8)
-        file.write(struct.pack("Q", value))
-    lines = recover_in_part(run)
-    assert "options in 'control' were overwritten" in lines[0]
-    run.collect()
-    assert run.trace.count("tasks", "steps::a") == 2000
+    check_options_overwritten(run, 8, struct.pack("Q", value))
 
 
 def test_recover_where_control_wants_no_trace_any_more(xstrace):
     """One word, and the run would be over without an end of its trace."""
     run, _ = killed_run(xstrace)
-    with Path(run.dir, "control").open("r+b") as file:
-        at = file.read().index(struct.pack("QQ", 256 << 20, 16 << 30))
-        file.seek(at - 64)  # struct xs_options: its flags
-        flags = file.read(32)
-        assert flags.count(b"\1") == 1
-        file.seek(at - 64)
-        file.write(bytes(32))
-    lines = recover_in_part(run)
-    assert "options in 'control' were overwritten" in lines[0]
-    run.collect()
-    assert run.trace.count("tasks", "steps::a") == 2000
+    assert check_options_overwritten(run, -64, bytes(32)).count(b"\1") == 1  # the flags, at the beginning
 
 
 def test_recover_without_control(xstrace):
