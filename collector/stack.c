@@ -55,9 +55,12 @@ extern int _dl_find_object(void *address, struct dl_find_object *result) __attri
 struct place {
 	_Atomic uint64_t check, frame, rule, code;
 };
-#define PLACES 8192u /* a power of two */
-static struct place *places;
-static _Atomic uint64_t closed; /* libraries, so far; part of `check` */
+#define PLACES	   8192u /* a power of two */
+#define FEW_PLACES 256u	 /* another: those between handlers that record and what they interrupt */
+static struct place few_places[FEW_PLACES];
+static struct place *_Atomic places = few_places;
+static _Atomic uint32_t place_count = FEW_PLACES; /* set after the table */
+static _Atomic uint64_t closed;			  /* libraries, so far; part of `check` */
 static uintptr_t own_start, own_size;
 static _Atomic uint32_t program_name; /* string id of the program's own file */
 
@@ -250,10 +253,21 @@ uint64_t xs_stack_unloaded(void)
 	return atomic_load_explicit(&closed, memory_order_relaxed);
 }
 
-/* The word for the trace, and the way on if it is known: from the table or from the module. */
-static uint64_t place_of(struct frame *frame, struct xs_rule *ret_rule)
+static struct place *place_in_table(uintptr_t at)
 {
-	struct place *place = &places[(frame->at * 0x9e3779b97f4a7c15ull >> 32) % PLACES];
+	uint32_t count = atomic_load_explicit(&place_count, memory_order_acquire);
+	struct place *table = atomic_load_explicit(&places, memory_order_relaxed);
+
+	return &table[(at * 0x9e3779b97f4a7c15ull >> 32) & (count - 1)];
+}
+
+/*
+ * The word for the trace, 0 if it is not wanted, and the way on if it is known: from the table or
+ * from the module.
+ */
+static uint64_t place_of(struct frame *frame, bool named, struct xs_rule *ret_rule)
+{
+	struct place *place = place_in_table(frame->at);
 	uint64_t word, rule, code,
 		key = frame->at ^ atomic_load_explicit(&closed, memory_order_relaxed) << 48;
 
@@ -264,9 +278,10 @@ static uint64_t place_of(struct frame *frame, struct xs_rule *ret_rule)
 	code = atomic_load_explicit(&place->code, memory_order_relaxed);
 	if ((atomic_load_explicit(&place->check, memory_order_relaxed) ^ word ^ rule ^ code) !=
 		    key ||
-	    code != code_before(frame->at)) {
-		word = XS_FRAME(name_of(&frame->module, frame->at),
-				frame->at + 1 - frame->module.dlfo_link_map->l_addr);
+	    code != code_before(frame->at) || (named && !word)) {
+		word = named ? XS_FRAME(name_of(&frame->module, frame->at),
+					frame->at + 1 - frame->module.dlfo_link_map->l_addr)
+			     : 0;
 		if (!HAVE_RULES || !frame->module.dlfo_eh_frame ||
 		    !xs_cfi_find(frame->module.dlfo_eh_frame, frame->at, ret_rule))
 			return word; /* not to be kept: the code is not known to be readable */
@@ -411,7 +426,7 @@ uint32_t xs_stack_frames(uint64_t *frames, uint32_t room, bool *ret_more)
 	BEGIN_HERE(frame);
 	for (uint32_t steps = 0; go_on && steps < room + OWN_FRAMES; steps++) {
 		struct xs_rule rule = { .flags = 0 };
-		uint64_t word = place_of(&frame, &rule);
+		uint64_t word = place_of(&frame, true, &rule);
 		uintptr_t at = frame.at, sp = frame.sp;
 		uint32_t functions = 0;
 
@@ -467,8 +482,8 @@ static enum whereabouts find_frame(struct frame frame, uintptr_t slot, bool inte
 		struct xs_rule rule = { .flags = 0 };
 		uintptr_t before = frame.sp;
 
-		if (!find_module(frame.at, &frame.module) || !frame.module.dlfo_eh_frame ||
-		    !xs_cfi_find(frame.module.dlfo_eh_frame, frame.at, &rule))
+		place_of(&frame, false, &rule);
+		if (!(rule.flags & XS_RULE_VALID))
 			break;
 		if (rule.flags & XS_RULE_OUTERMOST)
 			return IS_GONE;
@@ -515,13 +530,16 @@ bool xs_in_handler(void)
 void xs_stack_init(uint32_t depth)
 {
 	struct dl_find_object own;
+	struct place *table;
 
 	if (!depth || !_dl_find_object || _dl_find_object((void *)(uintptr_t)xs_stack_init, &own))
 		return;
-	if (!places) {
-		places = xs_map_memory(PLACES * sizeof(*places));
-		if (!places)
+	if (place_count == FEW_PLACES) {
+		table = xs_map_memory(PLACES * sizeof(*table));
+		if (!table)
 			return;
+		atomic_store_explicit(&places, table, memory_order_relaxed);
+		atomic_store_explicit(&place_count, PLACES, memory_order_release);
 	}
 	own_start = (uintptr_t)own.dlfo_map_start;
 	own_size = (uintptr_t)own.dlfo_map_end - own_start;

@@ -1,18 +1,24 @@
 /*
  * Programs that are rough with their threads while these trace. Each is right without a tracer, and
- *ends by itself.
+ * ends by itself. itt_inside …
  *
- *	itt_inside cancel		a thread that is to be cancelled makes its first event when
- *eight rings are taken; eight others go on itt_inside async N		N threads of asynchronous
- *cancel type are cancelled while they trace; four others go on itt_inside stack BYTES		new
- *names, metadata and the rest on threads of such stacks (0: PTHREAD_STACK_MIN) itt_inside depth
- *prints how many bytes of stack each entry point takes at its first call itt_inside sigstack BYTES
- *the same in a handler on a signal stack of that size itt_inside control SECONDS	a handler
- *pauses, resumes and changes the environment while the thread does the same itt_inside jump N WHERE
- *a handler leaves N times by siglongjmp(); then 1,000 tasks. WHERE: same, deeper, sigstack
- *	itt_inside nested N		a handler traces N tasks while the thread traces its own
- *	itt_inside realtime SECONDS	a real-time and a normal thread of one processor make names
- *all the time; prints the longest wait
+ *	cancel		a thread that is to be cancelled makes its first event when eight
+ *			rings are taken; eight others go on
+ *	async N		N threads of asynchronous cancel type are cancelled while they trace;
+ *			four others go on
+ *	stack BYTES	new names, metadata and the rest on threads of such stacks (0:
+ *			PTHREAD_STACK_MIN)
+ *	depth		how many bytes of stack each entry point takes at its first call
+ *	sigstack BYTES	as stack, in a handler on a signal stack of that size
+ *	control SECONDS	a handler pauses, resumes and changes the environment while the
+ *			thread does the same
+ *	jump N WHERE	a handler leaves N times by siglongjmp(); then 1,000 tasks. WHERE:
+ *			same, deeper, sigstack
+ *	nested N	handlers trace a task, N times, while the thread traces its own
+ *	nodefer N TASKS	the same with so many tasks each millisecond, and handlers that
+ *			their own signal interrupts
+ *	realtime SECONDS	a real-time and a normal thread of one processor make names
+ *			all the time; prints the longest wait
  */
 #include <sched.h>
 #include <setjmp.h>
@@ -448,22 +454,28 @@ static int jump(unsigned count, const char *where)
 	return 0;
 }
 
-static volatile unsigned handled;
+static volatile unsigned handled, each = 1;
 
 static void traces_too(int unused)
 {
 	(void)unused;
-	handled++;
-	finished_task(domain, of_handler);
+	for (unsigned i = 0; i < each; i++, handled++)
+		finished_task(domain, of_handler);
 }
 
-static int nested(unsigned count)
+static int nested(unsigned count, unsigned tasks)
 {
 	unsigned made = 1;
 
+	each = tasks ? tasks : 1;
+	count *= each;
+
 	/* ittnotify drops what a handler calls while it looks for a collector */
 	finished_task(domain, task);
-	every_microseconds(53, traces_too, SA_RESTART);
+	if (tasks)
+		every_microseconds(1000, traces_too, SA_RESTART | SA_NODEFER);
+	else
+		every_microseconds(53, traces_too, SA_RESTART);
 	for (; handled < count; made++) {
 		finished_task(domain, task);
 		for (volatile int i = 0; i < 200; i++)
@@ -536,7 +548,9 @@ int main(int argc, char **argv)
 	if (!strcmp(what, "jump"))
 		return jump((unsigned)number, argc > 3 ? argv[3] : "same");
 	if (!strcmp(what, "nested"))
-		return nested((unsigned)number);
+		return nested((unsigned)number, 0);
+	if (!strcmp(what, "nodefer"))
+		return nested((unsigned)number, argc > 3 ? (unsigned)atoi(argv[3]) : 1);
 	if (!strcmp(what, "realtime"))
 		return realtime(number);
 	fprintf(stderr, "itt_inside: what?\n");
