@@ -60,7 +60,7 @@ static __attribute__((noinline, cold)) void write_stack(uint64_t tick)
 	xs_record_end(size);
 }
 
-static __attribute__((noinline, cold)) void write_long(uint64_t tick, uint64_t duration,
+static __attribute__((noinline, cold)) bool write_long(uint64_t tick, uint64_t duration,
 						       uint64_t header, int64_t result)
 {
 	struct xs_call_record *record;
@@ -75,10 +75,11 @@ static __attribute__((noinline, cold)) void write_long(uint64_t tick, uint64_t d
 		record->result = result;
 		xs_record_end(sizeof(*record));
 	}
+	return record;
 }
 
 /* The common case, as xs_mark(). */
-XS_INLINE void write_ready(uint64_t tick, uint64_t duration, uint64_t header, int64_t result)
+XS_INLINE bool write_ready(uint64_t tick, uint64_t duration, uint64_t header, int64_t result)
 {
 	struct xs_producer *producer = &xs_tls.producer;
 	uint64_t head, *words;
@@ -87,8 +88,7 @@ XS_INLINE void write_ready(uint64_t tick, uint64_t duration, uint64_t header, in
 	head = producer->head;
 	if (__builtin_expect(head + sizeof(struct xs_call_record) > producer->limit, 0)) {
 		xs_inside_end();
-		write_long(tick, duration, header, result);
-		return;
+		return write_long(tick, duration, header, result);
 	}
 	words = (uint64_t *)(producer->data + (head & producer->mask));
 	words[0] = tick;
@@ -98,14 +98,14 @@ XS_INLINE void write_ready(uint64_t tick, uint64_t duration, uint64_t header, in
 	xs_own_ahead(words);
 	xs_ring_commit(producer, sizeof(struct xs_call_record));
 	xs_inside_end();
+	return true;
 }
 
-void xs_call_write(uint64_t tick, uint64_t duration, uint64_t header, int64_t result)
+bool xs_call_write(uint64_t tick, uint64_t duration, uint64_t header, int64_t result)
 {
 	if (__builtin_expect(!xs_ready_for_mark() || xs_stack_depth, 0))
-		write_long(tick, duration, header, result);
-	else
-		write_ready(tick, duration, header, result);
+		return write_long(tick, duration, header, result);
+	return write_ready(tick, duration, header, result);
 }
 
 /* Apart, so that the function below saves no registers. */

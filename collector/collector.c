@@ -196,6 +196,9 @@ static bool may_join(char *const *environment)
 
 	if (atomic_load_explicit(&xs_self.control->paused, memory_order_relaxed) & XS_PAUSE_STOPPED)
 		return false;
+	/* somebody has overwritten them: the drain process tells (writer/drain/shared.c) */
+	if (!xs_control_is_whole(xs_self.control))
+		return false;
 	/* the launcher of the job may be a child of ours */
 	if (ranks[0] && xs_job_rank(environment, &rank, &size) &&
 	    !xs_is_listed(ranks, (uint64_t)rank))

@@ -80,9 +80,10 @@ static void *watched(const char *name)
 		void *function;
 	} all[] = {
 #define ONE(name) { #name, (void *)name }
-		ONE(prctl),   ONE(syscall),  ONE(clone),   ONE(getppid),     ONE(execl),
-		ONE(execle),  ONE(execlp),   ONE(execv),   ONE(execve),	     ONE(execvp),
-		ONE(execvpe), ONE(execveat), ONE(fexecve), ONE(posix_spawn), ONE(posix_spawnp),
+		ONE(prctl),   ONE(syscall),	ONE(clone),	   ONE(getppid),
+		ONE(execl),   ONE(execle),	ONE(execlp),	   ONE(execv),
+		ONE(execve),  ONE(execvp),	ONE(execvpe),	   ONE(execveat),
+		ONE(fexecve), ONE(posix_spawn), ONE(posix_spawnp), ONE(_Fork),
 #undef ONE
 	};
 

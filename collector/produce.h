@@ -235,7 +235,7 @@ static inline uint64_t xs_call_header(uint8_t source, uint32_t function, uint8_t
  */
 void xs_call_end(uint64_t header, int64_t result, const struct xs_call *call);
 
-/* What xs_call_leave() has told of the call. */
-void xs_call_write(uint64_t tick, uint64_t duration, uint64_t header, int64_t result);
+/* What xs_call_leave() has told of the call. False: it is in no trace. */
+bool xs_call_write(uint64_t tick, uint64_t duration, uint64_t header, int64_t result);
 
 #endif

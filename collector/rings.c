@@ -67,6 +67,8 @@ uint64_t xs_ring_size(uint32_t slots)
 	uint64_t taken = rings_taken();
 	uint64_t left = taken < half ? half - taken : 0;
 
+	if (size < XS_RING_MIN || size > XS_RING_MAX || size & (size - 1))
+		size = XS_RING_MIN; /* somebody has overwritten it since the process has joined */
 	while (half && size > XS_RING_MIN && size * slots > left)
 		size /= 2;
 	return size;

@@ -342,11 +342,28 @@ void xs_syscall_find(void)
 		*(void **)&xs_real_syscall = dlsym(RTLD_NEXT, "syscall");
 }
 
-/* Numbers SYS_seccomp, SYS_prctl, SYS_execve and SYS_execveat of syscall(). */
+#ifdef SYS_fork
+#define IS_FORK(number) ((number) == SYS_fork || (number) == SYS_clone)
+#else
+#define IS_FORK(number) ((number) == SYS_clone)
+#endif
+
+/*
+ * Numbers SYS_seccomp, SYS_prctl, SYS_execve and SYS_execveat of syscall(), and those that make a
+ * child with memory of its own on the same stack.
+ */
 long xs_syscall_watched(long number, long a, long b, long c, long d, long e, long f)
 {
 	struct entry entry;
 	long result;
+
+	if (IS_FORK(number)) {
+		xs_syscall_find();
+		result = xs_real_syscall(number, a, b, c, d, e, f);
+		if (!result)
+			xs_leave_parent();
+		return result;
+	}
 
 	if (number == SYS_execve)
 		return execve((const char *)a, (char *const *)b, (char *const *)c);
@@ -381,7 +398,15 @@ __asm__(".pushsection .text\n"
 	"	je xs_syscall_watched\n"
 	"	cmpq $" NUMBER(__NR_execveat) ", %rdi\n"
 	"	je xs_syscall_watched\n"
-	"	cmpq $0, xs_real_syscall(%rip)\n"
+	"	cmpq $" NUMBER(__NR_fork) ", %rdi\n"
+	"	je xs_syscall_watched\n"
+	"	cmpq $" NUMBER(__NR_clone) ", %rdi\n"
+	"	jne 2f\n"
+	"	testq $0x100, %rsi\n" /* CLONE_VM */
+	"	jne 2f\n"
+	"	testq %rdx, %rdx\n" /* a stack of its own */
+	"	je xs_syscall_watched\n"
+	"2:	cmpq $0, xs_real_syscall(%rip)\n"
 	"	je 1f\n"
 	"	jmp *xs_real_syscall(%rip)\n"
 	"1:	pushq %rdi\n"
@@ -418,7 +443,8 @@ EXPORT long syscall(long number, ...)
 	va_end(list);
 	xs_syscall_find();
 	if (number == SYS_seccomp || number == SYS_prctl || number == SYS_execve ||
-	    number == SYS_execveat)
+	    number == SYS_execveat ||
+	    (number == SYS_clone && !(argument[0] & CLONE_VM) && !argument[1]))
 		return xs_syscall_watched(number, argument[0], argument[1], argument[2],
 					  argument[3], argument[4], argument[5]);
 	return xs_real_syscall(number, argument[0], argument[1], argument[2], argument[3],

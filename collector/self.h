@@ -79,6 +79,9 @@ void xs_copy_function_costs(struct xs_process_file *to, const struct xs_process_
 
 /* forked.c: a process that records may fork within an event. */
 void xs_watch_forks(void);
+/* In a child of fork: its first instructions. */
+void xs_leave_parent(void);
+pid_t _Fork(void);
 
 /* Joins the run unless that was done or is impossible. True: joined. */
 bool xs_start(void);

@@ -19,6 +19,9 @@ enum xs_device_flags {
 	/* the enqueuing call returned when the command, and in order all before it, were complete
 	 */
 	XS_DEVICE_FLAG_WAITED = 64,
+	/* the enqueuing call is in no trace: recording was paused when it returned, or it was lost
+	 */
+	XS_DEVICE_FLAG_ALONE = 128,
 };
 
 enum xs_device_class { XS_WORK_KERNEL, XS_WORK_COPY, XS_WORK_FILL, XS_WORK_MAP, XS_WORK_OTHER };
@@ -241,6 +244,7 @@ static_assert(sizeof(struct xs_enqueued_record) == 32, "multiple of 16");
 /* XS_ENQUEUED: of a kernel; of a copy, fill or graph. It has a record when it has run. */
 #define XS_ENQUEUED_FLAG_LAUNCH	 1
 #define XS_ENQUEUED_FLAG_AWAITED 2
+#define XS_ENQUEUED_FLAG_ALONE	 4 /* as XS_DEVICE_FLAG_ALONE */
 
 static_assert(sizeof(struct xs_commands_record) + XS_COMMANDS_MAX * sizeof(struct xs_command) <=
 		      XS_RECORD_MAX,

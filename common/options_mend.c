@@ -82,15 +82,3 @@ bool xs_options_mend(struct xs_options *options)
 	}
 	return whole;
 }
-
-uint64_t xs_options_sum(const struct xs_options *options)
-{
-	size_t size = options->has_names ? sizeof(*options)
-					 : offsetof(struct xs_options, include_kernels);
-	const unsigned char *bytes = (const unsigned char *)options;
-	uint64_t sum = 0xcbf29ce484222325ull; /* FNV-1a */
-
-	for (size_t i = 0; i < size; i++)
-		sum = (sum ^ bytes[i]) * 0x100000001b3ull;
-	return sum ? sum : 1;
-}

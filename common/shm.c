@@ -193,6 +193,11 @@ bool xs_control_valid(const struct xs_control *control, const char *secret)
 	       (!secret || !memcmp(control->secret, secret, XS_SECRET));
 }
 
+bool xs_control_is_whole(const struct xs_control *control)
+{
+	return control->options_sum == xs_options_sum(&control->options);
+}
+
 void xs_pauses_begin(struct xs_pauses *pauses, uint64_t tick)
 {
 	uint32_t count = atomic_load_explicit(&pauses->count, memory_order_relaxed),

@@ -175,7 +175,7 @@ struct xs_control {
 	_Atomic uint32_t segment_count;
 	struct xs_segment segments[XS_SEGMENTS_SAVED];
 	struct xs_options options;
-	uint64_t options_sum;	      /* of them, as the drain process has got them; 0: none yet */
+	uint64_t options_sum;	      /* xs_options_sum() of them */
 	char own_directory[PATH_MAX]; /* --result-dir: where run_config.json is */
 	char arguments[1024];	      /* xstrace's own, with blanks between; may be cut */
 	uint32_t command_length;      /* bytes of `command` */
@@ -509,6 +509,8 @@ void xs_run_variable(char *text, const char *dir, const struct xs_control *contr
 bool xs_run_parse(const char *value, char *dir, size_t size, const char **ret_secret);
 /* Is it a control file of this version, of the run with that secret (NULL: of any)? */
 bool xs_control_valid(const struct xs_control *control, const char *secret);
+/* Are the options still those that the launcher has written there? */
+bool xs_control_is_whole(const struct xs_control *control);
 
 /*
  * Makes memory of a mapping present, so that a full file system is seen here and not as a SIGBUS at

@@ -237,6 +237,7 @@ int xs_launch_create(struct xs_launch *launch, const struct xs_options *options,
 		(void)xs_control_pause(control, XS_PAUSE_LIBRARY, true);
 	if (options->session[0] && options->start_paused)
 		(void)xs_control_pause(control, XS_PAUSE_SESSION, true);
+	control->options_sum = xs_options_sum(&control->options);
 	/* all of the above; pairs with the acquire of who opens it */
 	atomic_store_explicit(&control->magic, XS_MAGIC, memory_order_release);
 	return 0;

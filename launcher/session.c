@@ -171,6 +171,7 @@ int xs_session_register(const struct xs_launch *launch)
 			      strrchr(launch->control->run_id, '-') + 1);
 	else if (launch->control->rank >= 0)
 		(void)sprintf(session + strlen(session), ":%d", launch->control->rank);
+	launch->control->options_sum = xs_options_sum(&launch->control->options);
 	/* EEXIST: another process was faster; the next round looks at its link */
 	for (int i = 0; i < 3 && error == EEXIST; i++) {
 		if (!is_free(session))

@@ -408,6 +408,7 @@ static __itt_domain *domain;
 static __itt_string_handle *name;
 static volatile int children, am_child;
 static int traces;
+static const char *by;
 static void pairs(long n)
 {
 	while (n--) {
@@ -418,7 +419,7 @@ static void pairs(long n)
 static void *body(void *unused) { pairs(10); return NULL; }
 static void handler(int number)
 {
-	pid_t pid = fork();
+	pid_t pid = !by ? fork() : *by == '_' ? _Fork() : *by == 'f' ? syscall(SYS_fork) : syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
 	if (!pid) {
 		am_child = 1;
 		usleep(3000); /* the parent goes on meanwhile */
@@ -452,6 +453,7 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	traces = !strcmp(argv[1], "traces");
+	by = argv[2];
 	signal(SIGALRM, handler);
 	while (children < 100 && !am_child) {
 		if (before != children) { before = children; setitimer(ITIMER_REAL, &once, NULL); }
@@ -468,18 +470,18 @@ int main(int argc, char **argv)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("how", ["thread", "raw", "returns", "traces"])
+@pytest.mark.parametrize("how", ["thread", "raw", "returns", "traces", "returns _Fork", "returns fork", "returns clone", "traces _Fork"])
 def test_a_child_never_writes_into_its_parents_ring(xstrace, how):
     """Another thread of the child is the first to trace; or the child was forked in a handler, within an event, which it then ends."""
     app = compile_c(xstrace.home / "forks", FORKS)
-    run = xstrace(ITT, app, [how])
+    run = xstrace(ITT, app, how.split())
     parent, *children = sorted(run.traces, key=lambda trace: trace.pid)
     expected = int(re.search(r"expected: (\d+)", run.out)[1])
     assert parent.count("tasks", "d::n") == expected and parent.other["lost"] == 0
     assert not [line for line in run.said if "not as they should be" in line or "not as it should be" in line]
     if how in ("thread", "raw"):
         assert [trace.count("tasks", "d::n") for trace in children] == [110]
-    if how == "traces":
+    if how.startswith("traces"):
         shown = sum(trace.count("tasks", "d::n") for trace in children)
         lost = sum(int(found[1]) for line in run.said if (found := re.search(r"(\d+) events of process", line)))
         assert 2 * shown + lost == 2 * 100 * int(re.search(r"(\d+) children", run.out)[1])

@@ -877,3 +877,34 @@ def test_kernel_files_that_cannot_be_read(xstrace):
     (xstrace.cwd / "longest").write_text("x" * 16383)
     run = xstrace([KERNEL, "--exclude-kernels-file", "longest"], "gemm", ["--expected", 64, 3])
     assert kernels(run) == "multiply reduce"
+
+
+TOGGLES = r"""
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+static void *toggles(void *unused)
+{
+	for (;;) {
+		setenv("PTI_ENABLE_COLLECTION", "0", 1), usleep(1 + rand() % 50);
+		setenv("PTI_ENABLE_COLLECTION", "1", 1), usleep(1 + rand() % 50);
+	}
+	return unused;
+}
+__attribute__((constructor)) static void start(void)
+{
+	pthread_t thread;
+	pthread_create(&thread, NULL, toggles, NULL);
+}
+"""
+
+
+@pytest.mark.parametrize("app, args", [("ze_calls", ["10", "3000"]), ("cl_enqueue", ["4", "3000"])])
+def test_pauses_in_the_middle_of_calls(xstrace, app, args):
+    """Work whose call returned in a pause has no arrow from a call that is not in the trace."""
+    library = compile_c(xstrace.home / "toggles.so", TOGGLES, "-shared", "-fPIC")
+    run = xstrace(f"{CALL} {KERNEL} --start-paused", app, args, env={"LD_PRELOAD": str(library)}, timeout=60)
+    assert run.status == 0
+    assert run.trace.device_slices
+    check = subprocess.run([ROOT / "scripts/xstrace-check", run.trace.path], capture_output=True, text=True)
+    assert check.returncode == 0, check.stdout

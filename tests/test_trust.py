@@ -608,6 +608,55 @@ def test_recover_where_control_wants_no_trace_any_more(xstrace):
     assert check_options_overwritten(run, -64, bytes(32)).count(b"\1") == 1  # the flags, at the beginning
 
 
+LATER = r"""
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "ittnotify.h"
+static __itt_domain *domain;
+static __itt_string_handle *name;
+static void *ten(void *unused)
+{
+	for (int i = 0; i < 10; i++) __itt_task_begin(domain, __itt_null, __itt_null, name), __itt_task_end(domain);
+	return unused;
+}
+int main(int argc, char **argv)
+{
+	int status = 0;
+	pthread_t thread[20];
+	domain = __itt_domain_create("later"), name = __itt_string_handle_create(argc > 1 ? argv[1] : "first");
+	ten(NULL);
+	if (argc > 1) return 0;
+	puts("ready"), fflush(stdout), getchar();
+	for (int i = 0; i < 20; i++) pthread_create(&thread[i], NULL, ten, NULL);
+	for (int i = 0; i < 20; i++) pthread_join(thread[i], NULL);
+	if (!fork()) { ten(NULL); _exit(0); }
+	wait(&status);
+	if (!status && !fork()) execl(argv[0], argv[0], "exec", NULL);
+	if (!status) wait(&status);
+	printf("children: %d\n", status);
+}
+"""
+
+
+@pytest.mark.parametrize("value", [0, 1, 65537, 1 << 63, (1 << 64) - 1])
+def test_options_that_are_overwritten_while_the_program_runs(xstrace, value):
+    """The size of rings: threads that come get rings all the same. Processes that come trust none of the options, and that is told."""
+    run = xstrace.start(f"{ITT} --ring-size 128K", compile_c(xstrace.home / "later", LATER), stdin=subprocess.PIPE)
+    run.wait_for_output()
+    with Path(run.dir, "control").open("r+b") as file:
+        file.seek(file.read().index(struct.pack("QQQ", 128 << 10, 256 << 20, 16 << 30)))
+        file.write(struct.pack("Q", value))
+    run.process.stdin.write(b"\n")
+    run.process.stdin.close()
+    run.finish()
+    assert (run.status, run.out.splitlines()[-1]) == (0, "children: 0")
+    assert run.trace.count("tasks", "later::first") == 210 and len(run.traces) == 1
+    (line,) = [line for line in run.said if "'control'" in line]
+    assert "was overwritten; programs that were started since are not traced" in line
+
+
 def test_recover_without_control(xstrace):
     run, trace = killed_run(xstrace)
     file = Path(run.dir, "control")

@@ -70,15 +70,17 @@ static bool is_awaited(uint8_t use, const CUpti_CallbackData *data)
 	return use & XS_CUDA_GRAPHS || (use & XS_CUDA_SIZED && arguments && arguments->bytes);
 }
 
-static void enqueued(uint64_t tick, uint64_t duration, uint8_t use, const CUpti_CallbackData *data)
+static void enqueued(uint64_t tick, uint64_t duration, uint8_t use, const CUpti_CallbackData *data,
+		     bool written)
 {
 	bool launch = use & XS_CUDA_LAUNCHES;
 	uint32_t name = launch && data->symbolName ? xs_cuda_symbol(data->symbolName) : 0;
 	struct xs_enqueued_record *record =
 		xs_record_begin(sizeof(*record), XS_ENQUEUED, XS_SOURCE_CUDA,
-				launch			? XS_ENQUEUED_FLAG_LAUNCH
-				: is_awaited(use, data) ? XS_ENQUEUED_FLAG_AWAITED
-							: 0,
+				(launch			 ? XS_ENQUEUED_FLAG_LAUNCH
+				 : is_awaited(use, data) ? XS_ENQUEUED_FLAG_AWAITED
+							 : 0) |
+					(written ? 0 : XS_ENQUEUED_FLAG_ALONE),
 				name, XS_ROLE_OTHER);
 
 	if (!record)
@@ -208,7 +210,7 @@ static void leave_own(uint8_t use, const CUpti_CallbackData *data)
 
 	if (use & xs_cuda_asked.correlated && !going->captured &&
 	    going->correlation != data->correlationId)
-		enqueued(going->call.tick, 0, use, data);
+		enqueued(going->call.tick, 0, use, data, true);
 }
 
 static __attribute__((noinline)) void leave(CUpti_CallbackDomain domain, CUpti_CallbackId id,
@@ -222,7 +224,7 @@ static __attribute__((noinline)) void leave(CUpti_CallbackDomain domain, CUpti_C
 	bool failed = xs_cuda_failed(result);
 	struct xs_call call;
 	uint64_t duration;
-	bool captured;
+	bool captured, written = true;
 
 	if (!depth) {
 		if (!failed)
@@ -235,16 +237,16 @@ static __attribute__((noinline)) void leave(CUpti_CallbackDomain domain, CUpti_C
 	owe(true);
 	inside.depth = depth - 1; /* from here on a handler's call may take the place */
 	if (is_logged(use)) {
-		xs_call_write(call.tick, duration,
-			      xs_call_header(XS_SOURCE_CUDA, function,
-					     flags | (failed ? XS_CALL_FLAG_FAILED : 0)),
-			      result);
+		written = xs_call_write(call.tick, duration,
+					xs_call_header(XS_SOURCE_CUDA, function,
+						       flags | (failed ? XS_CALL_FLAG_FAILED : 0)),
+					result);
 		owe(false);
 	}
 	if (xs_log_calls && !result)
 		xs_cuda_out(&call, domain == CUPTI_CB_DOMAIN_RUNTIME_API, id, data->functionParams);
 	if (use & xs_cuda_asked.correlated && !failed && !captured) {
-		enqueued(call.tick, duration, use, data);
+		enqueued(call.tick, duration, use, data, written);
 		xs_cuda_worked();
 	}
 }

@@ -207,7 +207,8 @@ static inline bool can_share(const struct xs_ze_node *node,
 					times->global.kernelEnd - times->global.kernelStart <=
 						UINT32_MAX &&
 					!queue->device->tiles &&
-					node->record.queue == queue->serial && node->record.tid,
+					node->record.queue == queue->serial && node->record.tid &&
+					!(node->record.event.flags & XS_DEVICE_FLAG_ALONE),
 				1);
 }
 

@@ -533,9 +533,13 @@ ze_result_t xs_ze_leave(struct xs_ze_work *work, ze_result_t result)
 	duration = work->paused ? 0 : xs_call_leave(&work->call);
 	if (!work->paused)
 		xs_own_time_since(&work->time, work->call.tick + duration);
-	if (xs_ze_appends && !work->paused)
-		xs_call_write(work->call.tick, duration,
-			      xs_call_header(XS_SOURCE_LEVEL_ZERO, work->function, flags), result);
+	if (xs_ze_appends && !work->paused &&
+	    __builtin_expect(!xs_call_write(work->call.tick, duration,
+					    xs_call_header(XS_SOURCE_LEVEL_ZERO, work->function,
+							   flags),
+					    result),
+			     0))
+		work->node->record.event.flags |= XS_DEVICE_FLAG_ALONE;
 	if (__builtin_expect(work->node->query != NULL, 0))
 		work->node->query =
 			xs_ze_query_end(work->node->query, work->handle, !work->list->body);

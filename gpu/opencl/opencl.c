@@ -36,8 +36,7 @@ struct node {
 	_Atomic uint8_t state;
 	bool retained; /* the event is the application's */
 	bool callback; /* a callback will come: only it may free the node */
-	bool waited;   /* the call that enqueued it was blocking */
-	bool named;    /* else `name` is a function's number */
+	uint8_t flags; /* enum xs_device_flags */
 	bool follows;  /* there is an event `before` */
 	uint8_t work, simd;
 	union {
@@ -122,9 +121,7 @@ static void node_record(struct node *node)
 	const struct xs_cl_queue *queue = node->queue;
 	const struct xs_cl_sizes *sizes = node->sizes;
 	uint32_t size = sizes ? sizeof(struct xs_device_record) : XS_DEVICE_RECORD_SHORT;
-	uint8_t flags = (uint8_t)((node->named ? 0 : XS_DEVICE_FLAG_FUNCTION) |
-				  (queue->in_order ? XS_DEVICE_FLAG_IN_ORDER : 0) |
-				  (node->waited ? XS_DEVICE_FLAG_WAITED : 0));
+	uint8_t flags = node->flags | (queue->in_order ? XS_DEVICE_FLAG_IN_ORDER : 0);
 	struct xs_device_record *record;
 	struct times times;
 
@@ -527,7 +524,8 @@ static struct node *take_node(const struct xs_cl_work *work)
 }
 
 /* The command is on its way: what is known of it waits in the node until it is complete. */
-static void take_up(struct xs_cl_work *work, struct node *node, uint64_t bytes, uint64_t duration)
+static void take_up(struct xs_cl_work *work, struct node *node, uint64_t bytes, uint64_t duration,
+		    bool written)
 {
 	const struct xs_cl_kernel *kernel = work->kernel;
 
@@ -546,7 +544,9 @@ static void take_up(struct xs_cl_work *work, struct node *node, uint64_t bytes, 
 	node->tid = xs_thread_id();
 	node->id = (uint32_t)atomic_fetch_add_explicit(&issued.count, 1, memory_order_relaxed) + 1;
 	node->name = kernel ? kernel->name : work->name ? work->name : work->function;
-	node->named = kernel || work->name;
+	node->flags = (uint8_t)((kernel || work->name ? 0 : XS_DEVICE_FLAG_FUNCTION) |
+				(work->blocking ? XS_DEVICE_FLAG_WAITED : 0) |
+				(written ? 0 : XS_DEVICE_FLAG_ALONE));
 	node->work = work->work;
 	node->simd = !kernel ? 0 : work->sizes ? work->sizes->simd : kernel->simd;
 	node->event = *work->event;
@@ -554,7 +554,6 @@ static void take_up(struct xs_cl_work *work, struct node *node, uint64_t bytes, 
 	if (node->retained)
 		(void)xs_cl_target.clRetainEvent(node->event);
 	node->callback = true;
-	node->waited = work->blocking;
 	/* the node is complete; pairs with the acquires in harvest() */
 	atomic_store_explicit(&node->state, NODE_ACTIVE, memory_order_release);
 	if (xs_cl_target.clSetEventCallback(node->event, CL_COMPLETE, on_complete, node))
@@ -565,15 +564,16 @@ void xs_cl_leave(struct xs_cl_work *work, int64_t result, bool failed, uint64_t 
 {
 	uint64_t duration = xs_call_leave(&work->call);
 	struct xs_own_time time;
+	bool written = true;
 	struct node *node;
 
 	xs_own_time_since(&time, work->call.tick + duration);
 	if (xs_cl_enqueues)
-		xs_call_write(work->call.tick, duration,
-			      xs_call_header(XS_SOURCE_OPENCL, work->function,
-					     XS_CALL_FLAG_OF_WORK |
-						     (failed ? XS_CALL_FLAG_FAILED : 0)),
-			      result);
+		written = xs_call_write(work->call.tick, duration,
+					xs_call_header(XS_SOURCE_OPENCL, work->function,
+						       XS_CALL_FLAG_OF_WORK |
+							       (failed ? XS_CALL_FLAG_FAILED : 0)),
+					result);
 	node = failed ? NULL : take_node(work);
 	if (!node && work->before)
 		(void)xs_cl_target.clReleaseEvent(work->before);
@@ -584,7 +584,7 @@ void xs_cl_leave(struct xs_cl_work *work, int64_t result, bool failed, uint64_t 
 			(void)xs_cl_target.clReleaseEvent(work->own);
 		return;
 	}
-	take_up(work, node, bytes, duration);
+	take_up(work, node, bytes, duration, written);
 	xs_own_time_end(&time);
 }
 

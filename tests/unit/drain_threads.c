@@ -187,6 +187,7 @@ static void go(enum xs_on_full policy, uint64_t ring_size, bool early)
 
 	dir.run.control->options.on_full = dir.run.copied_options.on_full = policy;
 	dir.run.control->options.ring_size = dir.run.copied_options.ring_size = ring_size;
+	dir.run.control->options_sum = xs_options_sum(&dir.run.control->options);
 	dir.run.control->consumer.pid = getpid();
 	if (early)
 		(void)xs_collector_options(); /* joins */

@@ -56,6 +56,7 @@ void rundir_open(struct rundir *dir, const struct xs_options *options)
 		(void)snprintf(control->options.output, sizeof(control->options.output),
 			       "%.900s/%s", dir->out, name);
 	}
+	control->options_sum = xs_options_sum(&control->options);
 	dir->run.directory = xs_shm_open_directory(dir->launch.dir);
 	dir->run.mailbox = dir->launch.mailbox;
 	error = xs_shm_map(dir->launch.dir, "strings", XS_SHM_OPEN, XS_STRINGS_SIZE, &map,

@@ -138,10 +138,9 @@ static int map_files(struct xs_run *run)
 /* --recover: others could have written there. */
 static void check_options(struct xs_run *run)
 {
-	uint64_t sum = run->control->options_sum;
-	bool same = !sum || sum == xs_options_sum(&run->copied_options);
+	bool whole = xs_control_is_whole(run->control);
 
-	if (xs_options_mend(&run->copied_options) && same)
+	if (xs_options_mend(&run->copied_options) && whole)
 		return;
 	run->incomplete = true;
 	xs_tell("[WARNING] --recover %s: options in 'control' were overwritten; what is written "
@@ -158,8 +157,6 @@ static void read_control(struct xs_run *run)
 	xs_options_copy(&run->copied_options, &control->options);
 	if (run->recovering)
 		check_options(run);
-	else
-		run->control->options_sum = xs_options_sum(&run->copied_options);
 	xs_run_variable(run->variable, run->dir, control);
 	run->launcher_pid = control->launcher_pid;
 	if (run->recovering)

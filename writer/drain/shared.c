@@ -49,11 +49,12 @@ static bool has_file(const struct xs_run *run, size_t i)
 	       st.st_nlink == 1;
 }
 
-/* By this a process knows that it belongs to the run. */
+/* By these a process knows that it belongs to the run, and what is wanted. */
 static bool has_words(const struct xs_run *run)
 {
 	return !memcmp((const void *)run->control, run->made,
-		       offsetof(struct xs_control, consumer));
+		       offsetof(struct xs_control, consumer)) &&
+	       xs_control_is_whole(run->control);
 }
 
 /*

@@ -26,6 +26,7 @@ struct xs_cuda_call {
 	/* that have such a number: launches and other work that will have a record; records */
 	uint32_t launches, awaited, kernels, others;
 	bool known, launch;
+	bool alone;	  /* it is in no trace */
 	bool several;	  /* nobody knows which of them a record is of */
 	uint8_t external; /* kind of the id below + 1; 0: none */
 	uint64_t external_id;

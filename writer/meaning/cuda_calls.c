@@ -55,6 +55,7 @@ void xs_cuda_enqueued(struct xs_track *track, const struct xs_event *event, uint
 	call->tid = track->tid;
 	call->name = event->name;
 	call->launch = event->flags & XS_ENQUEUED_FLAG_LAUNCH;
+	call->alone = event->flags & XS_ENQUEUED_FLAG_ALONE;
 	call->several = call->known;
 	call->known = true;
 	if (call->launch)

@@ -255,7 +255,8 @@ static void complete(struct xs_process *process, struct piece *piece,
 		xs_cuda_follows(process, record->queue_handle, call->tick);
 	piece->work.facts = piece->facts;
 	piece->work.fact_count = piece->fact_count;
-	piece->work.linked = call && !xs_cuda_is_past(process, piece->work.host_start);
+	piece->work.linked = call && !call->alone &&
+			     !xs_cuda_is_past(process, piece->work.host_start);
 }
 
 static bool device_wanted(const struct xs_process *process, uint32_t device)

@@ -50,7 +50,7 @@ void xs_device_work_read(struct xs_process *process, const struct xs_device_reco
 		process->untimed_here++;
 		return;
 	}
-	work.linked = true;
+	work.linked = !(record->event.flags & XS_DEVICE_FLAG_ALONE);
 	xs_work_show(process, &work);
 }
 
