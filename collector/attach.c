@@ -6,6 +6,19 @@
 #include "stack.h"
 #include "sys.h"
 
+/*
+ * A child of fork that cannot join, because its parent's sandbox would end it for that: the
+ * parent's file, which it has, tells.
+ */
+static bool lose_for_parent(void)
+{
+	struct xs_process_file *parent = xs_self.left;
+
+	if (xs_is_sealed() && parent && !xs_is_off())
+		atomic_fetch_add_explicit(&parent->lost_no_ring, 1, memory_order_relaxed);
+	return false;
+}
+
 /* A thread that comes without a ring. */
 static void attach(void)
 {
@@ -80,7 +93,7 @@ bool xs_thread_attach(void)
 	if (!xs_joined() || !xs_own_ring())
 		attach();
 	if (!xs_joined())
-		return false;
+		return lose_for_parent();
 	if (!xs_own_ring())
 		return lose();
 	return !xs_paused(); /* joining may have shown that nothing is to be recorded for now */

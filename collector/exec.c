@@ -83,7 +83,7 @@ static bool is_other_file(int fd, unsigned depth);
 
 static bool is_other(const char *path, unsigned depth)
 {
-	long fd = xs_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	long fd = xs_sys_open(AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
 	bool is = fd >= 0 && is_other_file((int)fd, depth);
 
 	if (fd >= 0)
@@ -116,7 +116,7 @@ static bool is_other_at(int directory, const char *path, int flags)
 
 	if (flags & AT_EMPTY_PATH && is_there(&page, path) && !*path)
 		return is_other_file(directory, DEPTH);
-	fd = xs_sys(SYS_openat, directory, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	fd = xs_sys_open(directory, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
 	is = fd >= 0 && is_other_file((int)fd, DEPTH);
 	if (fd >= 0)
 		(void)xs_sys(SYS_close, fd);

@@ -10,9 +10,20 @@
 
 /*
  * SIGKILL and SIGSTOP aside, all: those that the C library keeps to itself (cancellation, setuid()
- * of all threads) too.
+ * of all threads) too. Not the trap after each instruction, with which a program looks at its own
+ * steps: the kernel ends who has blocked it.
  */
-static const uint64_t every_signal = UINT64_MAX;
+static const uint64_t every_signal = ~(1ull << (SIGTRAP - 1));
+
+/*
+ * A program may give a stack its pages one by one, in the handler of SIGSEGV. The next one is asked
+ * for while that handler can run: what follows needs no more (tests/test_inside.py:
+ * depth).
+ */
+static inline void ask_for_stack(void)
+{
+	(void)*(const volatile char *)((const char *)__builtin_frame_address(0) - 3072);
+}
 
 uint64_t xs_true_ns(void)
 {
@@ -37,6 +48,7 @@ void xs_enter_in(uintptr_t mark, struct xs_entered *entered)
 	} else {
 		if (!entered->mark)
 			xs_sys_left();
+		ask_for_stack();
 		/* ends in xs_leave(): a thread that seals the process waits until then */
 		if (xs_sys_begin()) {
 			(void)xs_sys_always(SYS_rt_sigprocmask, SIG_SETMASK, &every_signal,

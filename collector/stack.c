@@ -138,7 +138,7 @@ static uint32_t name_by_kernel(uintptr_t at, uint32_t build_id)
 	enum { FROM, TO, RIGHTS, OFFSET, DEVICE, INODE, PATH };
 	char text[256], path[512];
 	uintptr_t range[2] = { 0, 0 };
-	int fd = (int)xs_sys(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	int fd = (int)xs_sys_open(AT_FDCWD, "/proc/self/maps", O_RDONLY);
 	unsigned field = FROM;
 	size_t length = 0;
 	uint32_t name = 0;

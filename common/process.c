@@ -52,7 +52,7 @@ static bool read_stat(pid_t pid, struct stat_text *ret)
 	int fd;
 
 	proc_path(path, pid, "/stat");
-	fd = (int)xs_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+	fd = (int)xs_sys_open(AT_FDCWD, path, O_RDONLY);
 	if (fd < 0)
 		return false;
 	n = xs_sys(SYS_read, fd, text, sizeof(text) - 1);
@@ -89,7 +89,7 @@ size_t xs_pid_arguments(pid_t pid, char *text, size_t size)
 	int fd;
 
 	proc_path(path, pid, "/cmdline");
-	fd = (int)xs_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+	fd = (int)xs_sys_open(AT_FDCWD, path, O_RDONLY);
 	if (fd < 0)
 		return 0;
 	n = xs_sys(SYS_read, fd, text, size);
@@ -107,7 +107,7 @@ uint64_t xs_pid_start(pid_t pid)
 uint64_t xs_pid_identity(pid_t pid)
 {
 	/* which valgrind may not know, and says so */
-	int fd = xs_in_valgrind() ? -ENOSYS : (int)xs_sys(SYS_pidfd_open, pid, 0);
+	int fd = xs_in_valgrind() ? -ENOSYS : (int)xs_sys_aside(xs_sys(SYS_pidfd_open, pid, 0));
 	struct statfs fs;
 	struct stat st;
 	bool known;

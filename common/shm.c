@@ -42,19 +42,18 @@ bool xs_shm_present(void *start, uint64_t size)
 	return !result || result == -EINVAL;
 }
 
+static void close_it(int fd)
+{
+	(void)xs_sys(SYS_close, fd);
+}
+
 /*
  * Directly: open() and close() are points where a thread may be cancelled, and this runs inside
  * applications. O_NONBLOCK: a pipe in a file's place is not waited for.
  */
 static int open_at(int directory, const char *name, int flags)
 {
-	return (int)xs_sys(SYS_openat, directory, name, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK,
-			   0600);
-}
-
-static void close_it(int fd)
-{
-	(void)xs_sys(SYS_close, fd);
+	return (int)xs_sys_open(directory, name, flags | O_NOFOLLOW | O_NONBLOCK);
 }
 
 /* `rights`: for the owner; others have none. */

@@ -155,4 +155,14 @@ static inline long xs_sys_counted(long number, long a, long b, long c, long d, l
  */
 #define xs_sys_always(...) XS_SYS_PICK(xs_sys6, __VA_ARGS__, 0, 0, 0, 0, 0, 0, 0)
 
+/*
+ * A descriptor that was just opened, by another number if possible. The lowest free one is what the
+ * program's next file gets. If another thread of it closes all that it does not know, and opens its
+ * own, we would close that; if it writes to stderr, which it has closed, it would write into ours.
+ * So ours keeps that number for no longer than it takes to give it another. -errno stays.
+ */
+long xs_sys_aside(long fd);
+/* O_CLOEXEC, and 0600 for a new file. Returns the descriptor or -errno. */
+long xs_sys_open(int directory, const char *path, int flags);
+
 #endif

@@ -103,6 +103,12 @@ static void put_arguments(struct xs_control *control, char **all, char **argv)
 					 used ? " " : "", *all);
 }
 
+static void put_options(struct xs_control *control, const struct xs_options *options)
+{
+	xs_options_copy(&control->options, options);
+	control->options_sum = xs_options_sum(&control->options);
+}
+
 /* The start of the timeline. */
 static void put_time(struct xs_control *control)
 {
@@ -217,7 +223,7 @@ int xs_launch_create(struct xs_launch *launch, const struct xs_options *options,
 	control->launcher_parent = getppid();
 	control->rank = -1;
 	control->rings_most = rings_most();
-	xs_options_copy(&control->options, options);
+	put_options(control, options);
 	memcpy(control->cpu_names, cpu_names, sizeof(cpu_names));
 	memcpy(control->stack_names, stack_names, sizeof(stack_names));
 	control->names_tracer = xs_want_stacks(options) && yama_wants_names();
@@ -237,7 +243,6 @@ int xs_launch_create(struct xs_launch *launch, const struct xs_options *options,
 		(void)xs_control_pause(control, XS_PAUSE_LIBRARY, true);
 	if (options->session[0] && options->start_paused)
 		(void)xs_control_pause(control, XS_PAUSE_SESSION, true);
-	control->options_sum = xs_options_sum(&control->options);
 	/* all of the above; pairs with the acquire of who opens it */
 	atomic_store_explicit(&control->magic, XS_MAGIC, memory_order_release);
 	return 0;

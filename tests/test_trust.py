@@ -616,10 +616,11 @@ LATER = r"""
 #include "ittnotify.h"
 static __itt_domain *domain;
 static __itt_string_handle *name;
-static void *ten(void *unused)
+static void *ten(void *wait)
 {
 	for (int i = 0; i < 10; i++) __itt_task_begin(domain, __itt_null, __itt_null, name), __itt_task_end(domain);
-	return unused;
+	if (wait) usleep(200000); /* each has a ring of its own */
+	return wait;
 }
 int main(int argc, char **argv)
 {
@@ -629,7 +630,7 @@ int main(int argc, char **argv)
 	ten(NULL);
 	if (argc > 1) return 0;
 	puts("ready"), fflush(stdout), getchar();
-	for (int i = 0; i < 20; i++) pthread_create(&thread[i], NULL, ten, NULL);
+	for (int i = 0; i < 20; i++) pthread_create(&thread[i], NULL, ten, argv);
 	for (int i = 0; i < 20; i++) pthread_join(thread[i], NULL);
 	if (!fork()) { ten(NULL); _exit(0); }
 	wait(&status);
