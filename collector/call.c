@@ -6,6 +6,17 @@
 
 #define ONE_STACK (1u << 20)
 
+/* It was left just behind its record, which is the thread's last. */
+static bool is_written(uint64_t tick)
+{
+	const struct xs_producer *producer = &xs_tls.producer;
+	uint64_t at = (producer->head - sizeof(struct xs_call_record)) & producer->mask;
+	const struct xs_event *event = (const struct xs_event *)(producer->data + at);
+
+	return producer->head >= sizeof(struct xs_call_record) && event->kind == XS_CALL &&
+	       event->tick == tick;
+}
+
 void xs_call_within(struct xs_call *call)
 {
 	struct xs_ring *ring = xs_tls.producer.ring;
@@ -19,7 +30,8 @@ void xs_call_within(struct xs_call *call)
 	if ((uintptr_t)call - xs_tls.call >= ONE_STACK)
 		return;
 	call->outer = 0;
-	atomic_fetch_add_explicit(&ring->lost_nested, 1, memory_order_relaxed);
+	if (!is_written(call->outer_tick))
+		atomic_fetch_add_explicit(&ring->lost_nested, 1, memory_order_relaxed);
 }
 
 bool xs_call_enter_long(struct xs_call *call, uint32_t word)
@@ -78,53 +90,66 @@ static __attribute__((noinline, cold)) bool write_long(uint64_t tick, uint64_t d
 	return record;
 }
 
-/* The common case, as xs_mark(). */
-XS_INLINE bool write_ready(uint64_t tick, uint64_t duration, uint64_t header, int64_t result)
+/*
+ * The common case, as xs_mark(): where the record comes, inside. NULL, and not inside: the long way
+ * must be taken. Without a ring, too, for its limit is 0.
+ */
+XS_INLINE uint64_t *begin_ready(void)
 {
 	struct xs_producer *producer = &xs_tls.producer;
-	uint64_t head, *words;
+	uint64_t head;
 
 	xs_inside_begin(XS_FRAME_MARK());
 	head = producer->head;
 	if (__builtin_expect(head + sizeof(struct xs_call_record) > producer->limit, 0)) {
 		xs_inside_end();
-		return write_long(tick, duration, header, result);
+		return NULL;
 	}
-	words = (uint64_t *)(producer->data + (head & producer->mask));
+	return (uint64_t *)(producer->data + (head & producer->mask));
+}
+
+XS_INLINE void end_ready(uint64_t *words, uint64_t tick, uint64_t duration, uint64_t header,
+			 int64_t result)
+{
 	words[0] = tick;
 	words[1] = header;
 	words[2] = duration;
 	words[3] = (uint64_t)result;
 	xs_own_ahead(words);
-	xs_ring_commit(producer, sizeof(struct xs_call_record));
+	xs_ring_commit(&xs_tls.producer, sizeof(struct xs_call_record));
 	xs_inside_end();
-	return true;
 }
 
 bool xs_call_write(uint64_t tick, uint64_t duration, uint64_t header, int64_t result)
 {
-	if (__builtin_expect(!xs_ready_for_mark() || xs_stack_depth, 0))
+	uint64_t *words = NULL;
+
+	if (__builtin_expect(xs_ready_for_mark() && !xs_stack_depth, 1))
+		words = begin_ready();
+	if (__builtin_expect(!words, 0))
 		return write_long(tick, duration, header, result);
-	return write_ready(tick, duration, header, result);
+	end_ready(words, tick, duration, header, result);
+	return true;
 }
 
 /* Apart, so that the function below saves no registers. */
-static __attribute__((noinline, cold)) void leave_and_write(uint64_t header, int64_t result,
-							    const struct xs_call *call)
+static __attribute__((noinline, cold)) void write_and_pass(uint64_t header, int64_t result,
+							   const struct xs_call *call)
 {
-	write_long(call->tick, xs_call_leave(call), header, result);
+	write_long(call->tick, xs_call_ticks(call), header, result);
+	xs_call_past(call);
 }
 
 void xs_call_end(uint64_t header, int64_t result, const struct xs_call *call)
 {
-	struct xs_ring *ring = xs_tls.producer.ring;
-	uint64_t tick = call->tick, duration;
+	uint64_t *words = NULL;
 
-	if (__builtin_expect(!xs_ready_for_mark() || !ring || call->outer || xs_stack_depth, 0)) {
-		leave_and_write(header, result, call);
+	if (__builtin_expect(xs_ready_for_mark() && !call->outer && !xs_stack_depth, 1))
+		words = begin_ready();
+	if (__builtin_expect(!words, 0)) {
+		write_and_pass(header, result, call);
 		return;
 	}
-	duration = xs_tick(true) - tick;
-	atomic_store_explicit(&ring->call, 0, memory_order_relaxed);
-	write_ready(tick, duration, header, result);
+	end_ready(words, call->tick, xs_tick(true) - call->tick, header, result);
+	atomic_store_explicit(&xs_tls.producer.ring->call, 0, memory_order_relaxed);
 }

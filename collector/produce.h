@@ -200,16 +200,22 @@ static inline bool xs_call_enter(struct xs_call *call, uint8_t source, uint32_t 
 	return !xs_paused() && xs_call_enter_unpaused(call, source, function);
 }
 
-/* Returns the call's duration in ticks. */
-static inline uint64_t xs_call_leave(const struct xs_call *call)
+/* The call's duration in ticks, so far. */
+static inline uint64_t xs_call_ticks(const struct xs_call *call)
 {
-	uint32_t open = atomic_load_explicit(&xs_gate->open, memory_order_relaxed);
-	struct xs_ring *ring = xs_own_ring();
-	uint64_t duration;
+	return __builtin_expect(xs_is_off(), 0) ? 0 : xs_tick(xs_use_tsc) - call->tick;
+}
 
-	if (__builtin_expect(open == XS_GATE_OFF, 0))
-		return 0;
-	duration = xs_tick(xs_use_tsc) - call->tick;
+/*
+ * The ring names the call no more. Once its record is written: a handler may leave by a jump before
+ * that, and the next call finds out that there was one.
+ */
+static inline void xs_call_past(const struct xs_call *call)
+{
+	struct xs_ring *ring = xs_own_ring();
+
+	if (__builtin_expect(xs_is_off(), 0))
+		return;
 	/* a child that was forked inside the call may have none of its own yet */
 	if (__builtin_expect(ring != NULL, 1)) {
 		if (call->outer) {
@@ -219,6 +225,14 @@ static inline uint64_t xs_call_leave(const struct xs_call *call)
 		}
 		atomic_store_explicit(&ring->call, call->outer, memory_order_relaxed);
 	}
+}
+
+/* Both, of a call that will have no record, or a later one. Returns its duration in ticks. */
+static inline uint64_t xs_call_leave(const struct xs_call *call)
+{
+	uint64_t duration = xs_call_ticks(call);
+
+	xs_call_past(call);
 	return duration;
 }
 
@@ -235,7 +249,7 @@ static inline uint64_t xs_call_header(uint8_t source, uint32_t function, uint8_t
  */
 void xs_call_end(uint64_t header, int64_t result, const struct xs_call *call);
 
-/* What xs_call_leave() has told of the call. False: it is in no trace. */
+/* What xs_call_ticks() has told of the call; xs_call_past() follows. False: it is in no trace. */
 bool xs_call_write(uint64_t tick, uint64_t duration, uint64_t header, int64_t result);
 
 #endif

@@ -530,7 +530,7 @@ ze_result_t xs_ze_leave(struct xs_ze_work *work, ze_result_t result)
 			(void)xs_call_leave(&work->call);
 		return result;
 	}
-	duration = work->paused ? 0 : xs_call_leave(&work->call);
+	duration = work->paused ? 0 : xs_call_ticks(&work->call);
 	if (!work->paused)
 		xs_own_time_since(&work->time, work->call.tick + duration);
 	if (xs_ze_appends && !work->paused &&
@@ -540,6 +540,8 @@ ze_result_t xs_ze_leave(struct xs_ze_work *work, ze_result_t result)
 					    result),
 			     0))
 		work->node->record.event.flags |= XS_DEVICE_FLAG_ALONE;
+	if (!work->paused)
+		xs_call_past(&work->call);
 	if (__builtin_expect(work->node->query != NULL, 0))
 		work->node->query =
 			xs_ze_query_end(work->node->query, work->handle, !work->list->body);

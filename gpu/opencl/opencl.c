@@ -562,7 +562,7 @@ static void take_up(struct xs_cl_work *work, struct node *node, uint64_t bytes, 
 
 void xs_cl_leave(struct xs_cl_work *work, int64_t result, bool failed, uint64_t bytes)
 {
-	uint64_t duration = xs_call_leave(&work->call);
+	uint64_t duration = xs_call_ticks(&work->call);
 	struct xs_own_time time;
 	bool written = true;
 	struct node *node;
@@ -574,6 +574,7 @@ void xs_cl_leave(struct xs_cl_work *work, int64_t result, bool failed, uint64_t 
 						       XS_CALL_FLAG_OF_WORK |
 							       (failed ? XS_CALL_FLAG_FAILED : 0)),
 					result);
+	xs_call_past(&work->call);
 	node = failed ? NULL : take_node(work);
 	if (!node && work->before)
 		(void)xs_cl_target.clReleaseEvent(work->before);

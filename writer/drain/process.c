@@ -170,7 +170,8 @@ static uint32_t call_of(const struct xs_track *track, uint64_t *ret_tick)
 
 	*ret_tick = tick;
 	if (atomic_load_explicit(&track->ring->state, memory_order_relaxed) != XS_RING_LIVE ||
-	    tick < process->run->began || tick > track->latest)
+	    tick < process->run->began || tick > track->latest ||
+	    tick == track->call_tick) /* its record was the last, and was read */
 		return 0;
 	/* a dump: that call began when the history had been read already */
 	if (process->run->flight && xs_process_ns(process, tick) >= process->run->dump->to)
