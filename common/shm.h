@@ -243,6 +243,7 @@ enum xs_unseen {
 	XS_SEEN_PYTHON, /* likewise, an interpreter of Python's */
 	XS_UNSEEN_SANDBOX_EXEC,
 	XS_UNSEEN_CUDA_LEFT,
+	XS_UNSEEN_PYTHON_TOOLS,
 };
 
 /* Allocations of SYCL (USM) that are in use on a device. */

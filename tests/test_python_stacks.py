@@ -257,6 +257,82 @@ def test_a_program_keeps_its_own_profiler(app, python):
     assert own == aside and counts(run.trace)["f"] == (100 if aside else 200)
 
 
+# what a program may do with the six ids of sys.monitoring; the list of what it saw must be the same
+TOOLS = r"""
+import sys
+monitoring = sys.monitoring
+START = monitoring.events.PY_START
+seen = []
+def heard(code, offset):
+    if code.co_filename == __file__ and code.co_name == "f":
+        seen.append(code.co_name)
+def other(code, offset):
+    return monitoring.DISABLE
+def f():
+    pass
+def listen(id):
+    monitoring.set_events(id, START)
+    f()
+    print(id, len(seen), monitoring.get_events(id), monitoring.get_tool(id), monitoring.get_local_events(id, f.__code__))
+def leave(id):
+    monitoring.set_events(id, 0)
+    print(monitoring.register_callback(id, START, None) is heard, monitoring.free_tool_id(id), monitoring.get_tool(id))
+f()
+"""
+EACH = "monitoring.use_tool_id(id, 'mine')\n    print(monitoring.register_callback(id, START, heard))\n    listen(id)\n"
+OF_TOOLS = {
+    "each": f"for id in range(6):\n    {EACH}    leave(id)\n",
+    "a callback first": "for id in range(5, -1, -1):\n    print(monitoring.register_callback(id, START, heard))\n    monitoring.use_tool_id(id, 'mine')\n    listen(id)\n    leave(id)\n",
+    "five at once": f"for id in (4, 3, 2, 0, 5):\n    {EACH}for id in (4, 3, 2, 0, 5):\n    leave(id)\n",
+    "what others left": "for id in range(6):\n    if monitoring.get_tool(id) is not None:\n        print('left', id)\n        monitoring.set_events(id, 0)\n        monitoring.free_tool_id(id)\n"
+    "for id in range(6):\n    monitoring.free_tool_id(id)\n",
+    "without having it": "for id in range(-1, 8):\n    for name, more in (('set_events', (START,)), ('get_events', ()), ('set_local_events', (f.__code__, START)), ('get_local_events', (f.__code__,)), ('use_tool_id', (5,)), ('use_tool_id', ()), ('get_tool', (1,))):\n"
+    "        try:\n            print(getattr(monitoring, name)(id, *more))\n        except Exception as error:\n            print(name, type(error), error)\n",
+    "odd numbers": "import enum\nclass Index:\n    def __init__(self, id):\n        self.id = id\n    def __index__(self):\n        return self.id\nId = enum.IntEnum('Id', ['MINE'], start=4)\n"
+    "for id in (Index(4), Id.MINE, True, Index(3)):\n    monitoring.use_tool_id(id, 'mine')\n    print(monitoring.get_tool(id))\n    monitoring.free_tool_id(id)\n"
+    "for id in (Index(2**70), 2**70, 'a', None, 4.0):\n    try:\n        monitoring.get_tool(id)\n    except Exception as error:\n        print(type(error), error)\n",
+    "how they look": "for name in dir(monitoring):\n    of = getattr(monitoring, name)\n    print(name, of, *(getattr(of, at, None) for at in ('__name__', '__qualname__', '__module__', '__self__', '__doc__', '__text_signature__')))\n",
+    "registered and free": "for id in range(6):\n    monitoring.register_callback(id, START, heard)\nfor id in (4, 3, 5, 2, 1, 0):\n    monitoring.use_tool_id(id, 'mine')\n    listen(id)\n    leave(id)\n",
+    "a thread": f"import threading\ndef run():\n  for id in (4, 3):\n    {EACH}thread = threading.Thread(target=run)\nthread.start()\nthread.join()\nf()\nprint(len(seen))\n",
+}
+
+
+@pytest.fixture
+def monitoring(python):
+    if int(re.search(r"3\.(\d+)", python.resolve().name)[1]) < 12:
+        pytest.skip("no sys.monitoring before 3.12")
+
+
+@pytest.mark.parametrize("name", OF_TOOLS)
+def test_all_ids_of_tools_are_the_programs(app, monitoring, name):
+    """Whichever it takes, asks for or clears: it is as if the tracer had none, and the tracing goes on."""
+    run = app(TOOLS + OF_TOOLS[name] + "for _ in range(100):\n    f()\n")
+    assert counts(run.trace)["f"] > 100
+    assert not any("its own tools" in line for line in run.said)
+
+
+def test_places_switched_off_for_the_tracer_are_on_for_who_has_its_id_next(app, monitoring):
+    """Nothing of them is wanted; the tool sees all of them, though none ran between."""
+    text = TOOLS + "monitoring.register_callback(4, START, heard)\nmonitoring.use_tool_id(4, 'mine')\nlisten(4)\n"
+    run = app(text, "--python-stacks=json")
+    assert run.out.startswith("4 1 ")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"for id in range(6):\n    {EACH}",
+        "def hook(event, arguments):\n    if event == 'sys.monitoring.register_callback':\n        raise PermissionError(event)\nsys.addaudithook(hook)\nmonitoring.use_tool_id(4, 'mine')\nlisten(4)\n",
+    ],
+    ids=["all", "audit"],
+)
+def test_a_program_that_leaves_no_id_of_tools(app, monitoring, text):
+    run = app(TOOLS + "for _ in range(30):\n    f()\n" + text + "for _ in range(100):\n    f()\nprint(len(seen))\n")
+    (line,) = run.trace.other["not_seen"]
+    assert "its own tools have all ids of sys.monitoring" in line and any(line in said for said in run.said)
+    assert 30 < counts(run.trace)["f"] < 40
+
+
 @pytest.mark.parametrize("form", ["perfetto", "kineto", "kineto-hta"])
 def test_formats(app, form):
     run = app(CALLS, f"{OPTION} --format {form}", timeout=60)

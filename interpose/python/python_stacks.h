@@ -18,33 +18,35 @@ struct py_object;
 /* ---- start.c ---- */
 
 /* The interpreter's functions, by their names in its C API. */
-#define PY_FUNCTIONS(F)                                                                      \
-	F(int, Py_IsInitialized, (void))                                                     \
-	F(struct py_object *, PySys_GetObject, (const char *))                               \
-	F(struct py_object *, PyDict_New, (void))                                            \
-	F(struct py_object *, PyDict_GetItemString, (struct py_object *, const char *))      \
-	F(struct py_object *, Py_CompileString, (const char *, const char *, int))           \
-	F(struct py_object *, PyEval_EvalCode,                                               \
-	  (struct py_object *, struct py_object *, struct py_object *))                      \
-	F(struct py_object *, PyObject_CallObject, (struct py_object *, struct py_object *)) \
-	F(struct py_object *, PyEval_GetGlobals, (void))                                     \
-	F(int, PyUnicode_CompareWithASCIIString, (struct py_object *, const char *))         \
-	F(struct py_object *, PyObject_GetAttrString, (struct py_object *, const char *))    \
-	F(struct py_object *, PyObject_CallMethod,                                           \
-	  (struct py_object *, const char *, const char *, ...))                             \
-	F(struct py_object *, PyCFunction_NewEx,                                             \
-	  (const void *, struct py_object *, struct py_object *))                            \
-	F(long, PyLong_AsLong, (struct py_object *))                                         \
-	F(void, PyErr_Clear, (void))                                                         \
-	F(void, Py_IncRef, (struct py_object *))                                             \
-	F(void, Py_DecRef, (struct py_object *))                                             \
-	F(void *, PyThreadState_Next, (void *))                                              \
-	F(void *, PyInterpreterState_Main, (void))                                           \
+#define PY_FUNCTIONS(F)                                                                        \
+	F(int, Py_IsInitialized, (void))                                                       \
+	F(struct py_object *, PySys_GetObject, (const char *))                                 \
+	F(struct py_object *, PyDict_New, (void))                                              \
+	F(struct py_object *, PyDict_GetItemString, (struct py_object *, const char *))        \
+	F(struct py_object *, Py_CompileString, (const char *, const char *, int))             \
+	F(struct py_object *, PyEval_EvalCode,                                                 \
+	  (struct py_object *, struct py_object *, struct py_object *))                        \
+	F(struct py_object *, PyObject_CallObject, (struct py_object *, struct py_object *))   \
+	F(struct py_object *, PyEval_GetGlobals, (void))                                       \
+	F(int, PyUnicode_CompareWithASCIIString, (struct py_object *, const char *))           \
+	F(struct py_object *, PyObject_GetAttrString, (struct py_object *, const char *))      \
+	F(int, PyObject_SetAttrString, (struct py_object *, const char *, struct py_object *)) \
+	F(struct py_object *, PyObject_CallFunction, (struct py_object *, const char *, ...))  \
+	F(struct py_object *, PyNumber_Index, (struct py_object *))                            \
+	F(struct py_object *, PyCFunction_NewEx,                                               \
+	  (const void *, struct py_object *, struct py_object *))                              \
+	F(long, PyLong_AsLong, (struct py_object *))                                           \
+	F(void, PyErr_Clear, (void))                                                           \
+	F(void, Py_IncRef, (struct py_object *))                                               \
+	F(void, Py_DecRef, (struct py_object *))                                               \
+	F(void *, PyThreadState_Next, (void *))                                                \
+	F(void *, PyInterpreterState_Main, (void))                                             \
 	F(void *, PyInterpreterState_ThreadHead, (void *))
 #define PY_MEMBER(type, name, arguments) type(*name) arguments;
 struct py_api {
 	PY_FUNCTIONS(PY_MEMBER)
 	struct py_object *none;
+	const void *function_of_c; /* the type of functions that are written in C */
 };
 #undef PY_MEMBER
 extern struct py_api py_api;
@@ -60,6 +62,40 @@ bool py_profile_start(void);
 bool py_monitor_start(void);
 /* Somebody sets a profiler of the calling thread. */
 void py_profile_taken(void);
+
+/* ---- tools.c: an id of sys.monitoring's, and what listens under it ---- */
+
+/* As in methodobject.h: what a function of C is made of. */
+struct py_method {
+	const char *name;
+	const void *function;
+	int flags;
+	const char *text;
+};
+#define PY_METHOD_ARRAY 0x80 /* called with (self, arguments, how many) */
+#define PY_METHOD_ONE	0x08 /* with (self, argument) */
+
+/* monitor.c: what is to be called at an event. */
+struct py_listener {
+	const char *event;
+	struct py_method *method;
+	struct py_object *function;
+	struct py_object *before; /* what was registered where we are now */
+	int number;		  /* the event's; 0: there is none */
+};
+#define PY_LISTENERS 6u
+extern struct py_listener py_listeners[PY_LISTENERS];
+/* False: the program may have listeners under its own id, as its audit hooks kept them there. */
+extern bool py_tool_listens;
+/* A place has been switched off (sys.monitoring.DISABLE) for the id that we have. */
+extern bool py_tool_disables;
+
+/* False, and no exception: it raised one, or has no result. The result is given back. */
+bool py_worked(struct py_object *result);
+/* From here on whoever wants the id that we have gets it. */
+void py_tools_watch(struct py_object *monitoring);
+/* The listeners get one that nobody has. False: there is none. */
+bool py_tools_take(void);
 
 /* ---- cost.c ---- */
 

@@ -103,7 +103,8 @@ static bool find_functions(void)
 	PY_FUNCTIONS(PY_FIND)
 #undef PY_FIND
 	py_api.none = dlsym(RTLD_DEFAULT, "_Py_NoneStruct");
-	return py_api.none != NULL;
+	py_api.function_of_c = dlsym(RTLD_DEFAULT, "PyCFunction_Type");
+	return py_api.none && py_api.function_of_c;
 }
 
 /* In the interpreter's state the list is a pointer that was NULL before, and leads to us. */

@@ -48,6 +48,9 @@ static const char *const texts[] = {
 			     "without a GIL, and its functions are not traced",
 	[XS_UNSEEN_PYTHON_PROFILER] = "it has a profiler of its own, which keeps its place: "
 				      "functions of Python are not traced beside it",
+	[XS_UNSEEN_PYTHON_TOOLS] = "its own tools have all ids of sys.monitoring, or its audit "
+				   "hooks forbid one to the tracer; from then on functions of "
+				   "Python are not traced",
 	[XS_UNSEEN_PYTHON_OPENED] =
 		"it opens libpython with dlopen(), and functions of such an "
 		"interpreter are not traced; LD_PRELOAD with that library helps",
