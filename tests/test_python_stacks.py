@@ -333,6 +333,70 @@ def test_a_program_that_leaves_no_id_of_tools(app, monitoring, text):
     assert 30 < counts(run.trace)["f"] < 40
 
 
+AGAIN = r"""
+#include <pthread.h>
+#include <stdlib.h>
+void Py_InitializeEx(int signals);
+int PyRun_SimpleString(const char *text), Py_FinalizeEx(void);
+static void *one(void *text)
+{
+	Py_InitializeEx(0);
+	return PyRun_SimpleString(text) || Py_FinalizeEx() ? text : NULL;
+}
+int main(int argc, char **argv)
+{
+	pthread_t thread;
+	void *failed = NULL;
+
+	for (int i = 0; i < atoi(argv[1]) && !failed; i++) {
+		if (argc == 3)
+			failed = one(argv[2]);
+		else if (pthread_create(&thread, NULL, one, argv[2]) || pthread_join(thread, &failed))
+			return 4;
+	}
+	return failed ? 5 : 3;
+}
+"""
+OF_AGAIN = """
+import sys, threading
+def f(n):
+    return f(n - 1) if n else 0
+def work():
+    for _ in range(10):
+        f(4)
+threads = [threading.Thread(target=work) for _ in range(3)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+work()
+def hook(event, arguments):
+    pass
+sys.addaudithook(hook)
+"""
+
+
+@pytest.fixture
+def embedded(python, tmp_path):
+    """A program that is linked with that interpreter."""
+    text = "import sysconfig; print(*map(sysconfig.get_config_var, ('LIBDIR', 'INSTSONAME')), sep='/')"
+    library = Path(subprocess.run([python, "-c", text], capture_output=True, text=True, check=True).stdout.strip())
+    if ".so" not in library.name or not library.exists():
+        pytest.skip("no libpython")
+    (tmp_path / "again.c").write_text(AGAIN)
+    subprocess.run(["cc", tmp_path / "again.c", "-o", tmp_path / "again", "-pthread", library, f"-Wl,-rpath,{library.parent}"], check=True)
+    return tmp_path / "again"
+
+
+@pytest.mark.parametrize("memory", ["default", "debug"])
+@pytest.mark.parametrize("threads", [(), ("threads",)], ids=["main", "threads"])
+def test_an_interpreter_that_is_made_again(xstrace, embedded, threads, memory):
+    run = xstrace("--python-stacks=<string>", embedded, ["5", OF_AGAIN, *threads], env={"PYTHONMALLOC": memory})
+    assert (run.status, run.out, run.err) == (3, "", "")
+    assert counts(run.trace)["f"] == 5 * 4 * 10 * 5 and "not_seen" not in run.trace.other
+    assert not any(task.unfinished for task in run.trace.tasks)
+
+
 @pytest.mark.parametrize("form", ["perfetto", "kineto", "kineto-hta"])
 def test_formats(app, form):
     run = app(CALLS, f"{OPTION} --format {form}", timeout=60)

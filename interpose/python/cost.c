@@ -63,10 +63,12 @@ static double time_of(unsigned char *data)
 
 void py_cost_before(void)
 {
+	static bool is_known; /* from a former interpreter */
 	struct py_object *code, *result = NULL;
 
-	if (xs_paused()) /* what is not recorded costs less */
+	if (xs_paused() || is_known) /* what is not recorded costs less */
 		return;
+	is_known = true;
 	globals = py_api.PyDict_New();
 	code = globals ? py_api.Py_CompileString(text, "<xstrace>", INPUT_OF_FILE) : NULL;
 	if (code)

@@ -19,6 +19,7 @@ struct py_object;
 
 /* The interpreter's functions, by their names in its C API. */
 #define PY_FUNCTIONS(F)                                                                        \
+	F(int, Py_AtExit, (void (*)(void)))                                                    \
 	F(int, Py_IsInitialized, (void))                                                       \
 	F(struct py_object *, PySys_GetObject, (const char *))                                 \
 	F(struct py_object *, PyDict_New, (void))                                              \
@@ -101,7 +102,8 @@ bool py_tools_take(void);
 
 /*
  * Around the start of the tracing, in the same thread: how long calls of a function that does
- * nothing take, without and with it. What the second finds is told (xs_tell_function_costs()).
+ * nothing take, without and with it; once. What the second finds is told
+ * (xs_tell_function_costs()).
  */
 void py_cost_before(void);
 void py_cost_after(void);

@@ -2,7 +2,8 @@
  * How we come into an interpreter: by an audit hook, which CPython takes before it is initialised
  * (PEP 578). Nothing that a program can see changes: no module is imported, no path, variable or
  * argument is added, and -I, -S and -E make no difference. The hook waits for the first event of an
- * interpreter that is ready, and starts the tracing from there.
+ * interpreter that is ready, and starts the tracing from there; likewise if the program ends its
+ * interpreter and makes another.
  *
  * A process without the option, or without an interpreter, has no hook.
  */
@@ -33,7 +34,8 @@ extern int PySys_AddAuditHook(audit_hook *hook, void *data) __attribute__((weak)
 /*
  * What CPython keeps of a hook (the same in all versions). It takes the memory from the allocator
  * that there is before it is initialised, and gives it to the one of its end: with debug hooks
- * (-X dev, PYTHONMALLOC) that one ends the process. So ours leaves the list before.
+ * (-X dev, PYTHONMALLOC) that one ends the process. So ours leaves the list before, and comes back
+ * after, for an interpreter that is made later.
  */
 struct entry {
 	struct entry *next;
@@ -62,12 +64,30 @@ static bool is_the_end(const char *event)
 	return event[0] == 'c' && is_prefix(event, "cpython._PySys_ClearAuditHooks");
 }
 
+/* The interpreter has ended, but for the rest of its Py_Finalize(): there may be another one. */
+static void has_ended(void)
+{
+	own->next = *list;
+	*list = own;
+	tries = 0;
+	state = WAITING;
+}
+
+static void leave_list(void)
+{
+	if (!own || *list != own)
+		return;
+	*list = own->next;
+	/* is called once, when the list has been freed; without room there we hear of no other one
+	 */
+	(void)py_api.Py_AtExit(has_ended);
+}
+
 static int heard(const char *event, struct py_object *arguments, void *data)
 {
 	(void)arguments, (void)data;
 	if (__builtin_expect(is_the_end(event), 0)) {
-		if (own && *list == own)
-			*list = own->next;
+		leave_list();
 		return 0;
 	}
 	if (__builtin_expect(state == STARTED, 1)) {
