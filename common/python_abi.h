@@ -73,6 +73,8 @@ enum xs_python_debug_offset {
 #define XS_PYTHON_TEXT_KIND(state)    ((state) >> 2 & 7)
 #define XS_PYTHON_TEXT_COMPACT(state) ((state) >> 5 & 1)
 #define XS_PYTHON_TEXT_ASCII(state)   ((state) >> 6 & 1)
+#define XS_PYTHON_METHOD	      16u /* of a function of C (PyCFunction): its PyMethodDef */
+#define XS_PYTHON_VECTORCALL	      56u /* of a type: where its objects have what calls them (PEP 590) */
 #define XS_PYTHON_BYTES_SIZE	      16u
 #define XS_PYTHON_BYTES		      32u
 
@@ -88,6 +90,9 @@ enum xs_python_debug_offset {
 #define XS_PYTHON_CFRAME(minor)	 ((minor) < 11 ? 48u : 56u)
 /* A frame object: its frame (3.11). */
 #define XS_PYTHON_FRAME_OF 24u
+/* 3.11. A thread state: how many levels of recursion are left, an int. An instruction's number. */
+#define XS_PYTHON_LEVELS_LEFT	   32u
+#define XS_PYTHON_CALL_FUNCTION_EX 142u /* f(*a): no call is specialised there */
 
 /* A frame that is no function's: where C has called the interpreter (3.12 and later). */
 #define XS_PYTHON_OWNED_BY_C 3u

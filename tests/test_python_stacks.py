@@ -186,6 +186,10 @@ HOSTILE = {
     "deep": "import sys\nsys.setrecursionlimit(300000)\ndef deep(n):\n    return deep(n - 1) + 1 if n else 0\n"
     "print(deep(100000 if sys.version_info >= (3, 11) else 5000))\n",
     "too deep": "import sys\ndef deep():\n    deep()\ntry:\n    deep()\nexcept RecursionError:\n    print('caught')\n",
+    "recursion through C": "import sys\nclass To:\n    def __init__(self, to):\n        self.to = to\n    def __getattr__(self, name):\n        return getattr(self.to, name)\n"
+    "class Long:\n    def __len__(self):\n        global n\n        n += 1\n        return len(self)\ndef attributes(n):\n    to = Exception()\n    for _ in range(n):\n        to = To(to)\n    to.args\n"
+    "def sums(n):\n    return 1 + sum(sums(i) for i in range(n - 1, n) if i)\nfor of in attributes, sums:\n    n = 250\n    try:\n        while True:\n            n += 1\n            of(n)\n    except RecursionError:\n        print(n)\n"
+    "for _ in range(40):\n    n = 0\n    try:\n        len(Long())\n    except RecursionError:\n        pass\nprint(n)\n",
     "generators": "def g(n):\n    if n:\n        yield from g(n - 1)\n    yield n\nprint(sum(g(100)))\nit = g(3)\nnext(it)\n"
     "try:\n    it.throw(KeyError)\nexcept KeyError:\n    print('k')\nit = g(5)\nnext(it)\ndel it\n",
     "asyncio": "import asyncio\nasync def f(n):\n    await asyncio.sleep(0)\n    return n\n"
@@ -255,6 +259,10 @@ def test_a_program_keeps_its_own_profiler(app, python):
     own = any("it has a profiler of its own" in line for line in run.said)
     aside = int(re.search(r"3\.(\d+)", python.resolve().name)[1]) < 12
     assert own == aside and counts(run.trace)["f"] == (100 if aside else 200)
+
+
+def test_what_hears_of_calls_takes_no_level_of_recursion(app, monitoring):
+    app("import sys\nsys.setrecursionlimit(100000)\nn = 0\ndef f(_):\n    global n\n    n += 1\n    list(map(f, [1]))\ntry:\n    f(1)\nexcept RecursionError:\n    print(n)\n")
 
 
 # what a program may do with the six ids of sys.monitoring; the list of what it saw must be the same

@@ -3,6 +3,9 @@
  * a function that is not to be traced would tell is switched off, so that it costs nothing.
  */
 #include "python_stacks.h"
+
+#include <string.h>
+
 #include "shm.h"
 
 static struct py_object *disable;
@@ -17,17 +20,32 @@ static struct py_object *done(bool is_traced)
 	return result;
 }
 
-static struct py_function *function_of(struct py_object *const *arguments, intptr_t count)
+/* count: its highest bit says something else. */
+static struct py_function *function_of(struct py_object *const *arguments, size_t count)
 {
-	return count > 0 && py_tool_listens ? py_function(arguments[0]) : NULL;
+	return count << 1 && py_tool_listens ? py_function(arguments[0]) : NULL;
+}
+
+/*
+ * As any function of C it would be called by one that counts the level of recursion, and where the
+ * program is at its limit fails instead of ours (PEP 590). It is of the same kind as ours.
+ */
+static void call_directly(struct py_object *function, const struct py_method *method)
+{
+	const char *type;
+	uint64_t offset;
+
+	memcpy(&type, (char *)function + XS_PYTHON_TYPE, sizeof(type));
+	memcpy(&offset, type + XS_PYTHON_VECTORCALL, sizeof(offset));
+	memcpy((char *)function + offset, &method->function, sizeof(method->function));
 }
 
 static struct py_object *begins(struct py_object *self, struct py_object *const *arguments,
-				intptr_t count)
+				size_t count, const struct py_object *names)
 {
 	struct py_function *function = function_of(arguments, count);
 
-	(void)self;
+	(void)self, (void)names;
 	if (!function || !function->name)
 		return done(false);
 	py_enter(function);
@@ -35,11 +53,11 @@ static struct py_object *begins(struct py_object *self, struct py_object *const 
 }
 
 static struct py_object *ends(struct py_object *self, struct py_object *const *arguments,
-			      intptr_t count)
+			      size_t count, const struct py_object *names)
 {
 	struct py_function *function = function_of(arguments, count);
 
-	(void)self;
+	(void)self, (void)names;
 	if (!function || !function->name)
 		return done(false);
 	py_leave(function);
@@ -48,22 +66,22 @@ static struct py_object *ends(struct py_object *self, struct py_object *const *a
 
 /* An exception goes through it: these two cannot be switched off. */
 static struct py_object *is_thrown_in(struct py_object *self, struct py_object *const *arguments,
-				      intptr_t count)
+				      size_t count, const struct py_object *names)
 {
 	struct py_function *function = function_of(arguments, count);
 
-	(void)self;
+	(void)self, (void)names;
 	if (function && function->name)
 		py_enter(function);
 	return done(true);
 }
 
 static struct py_object *is_left(struct py_object *self, struct py_object *const *arguments,
-				 intptr_t count)
+				 size_t count, const struct py_object *names)
 {
 	struct py_function *function = function_of(arguments, count);
 
-	(void)self;
+	(void)self, (void)names;
 	if (function && function->name)
 		py_leave(function);
 	return done(true);
@@ -71,10 +89,10 @@ static struct py_object *is_left(struct py_object *self, struct py_object *const
 
 /* Their names tell a person who looks at them what they are. */
 static struct py_method methods[] = {
-	{ "xstrace_begins", begins, PY_METHOD_ARRAY, NULL },
-	{ "xstrace_ends", ends, PY_METHOD_ARRAY, NULL },
-	{ "xstrace_is_thrown_in", is_thrown_in, PY_METHOD_ARRAY, NULL },
-	{ "xstrace_is_left", is_left, PY_METHOD_ARRAY, NULL },
+	{ "xstrace_begins", begins, PY_METHOD_ARRAY | PY_METHOD_NAMES, NULL },
+	{ "xstrace_ends", ends, PY_METHOD_ARRAY | PY_METHOD_NAMES, NULL },
+	{ "xstrace_is_thrown_in", is_thrown_in, PY_METHOD_ARRAY | PY_METHOD_NAMES, NULL },
+	{ "xstrace_is_left", is_left, PY_METHOD_ARRAY | PY_METHOD_NAMES, NULL },
 };
 
 struct py_listener py_listeners[PY_LISTENERS] = {
@@ -106,7 +124,9 @@ static bool make_listeners(struct py_object *monitoring)
 		listener->number = number_of(names, listener->event);
 		/* kept for ever */
 		listener->function = py_api.PyCFunction_NewEx(listener->method, NULL, NULL);
-		if (!listener->function)
+		if (listener->function)
+			call_directly(listener->function, listener->method);
+		else
 			py_api.PyErr_Clear();
 	}
 	return py_worked(names);

@@ -40,6 +40,7 @@ struct py_object;
 	F(void, PyErr_Clear, (void))                                                           \
 	F(void, Py_IncRef, (struct py_object *))                                               \
 	F(void, Py_DecRef, (struct py_object *))                                               \
+	F(void *, PyThreadState_Get, (void))                                                   \
 	F(void *, PyThreadState_Next, (void *))                                                \
 	F(void *, PyInterpreterState_Main, (void))                                             \
 	F(void *, PyInterpreterState_ThreadHead, (void *))
@@ -64,8 +65,6 @@ bool py_monitor_start(void);
 /* Somebody sets a profiler of the calling thread. */
 void py_profile_taken(void);
 
-/* ---- tools.c: an id of sys.monitoring's, and what listens under it ---- */
-
 /* As in methodobject.h: what a function of C is made of. */
 struct py_method {
 	const char *name;
@@ -73,8 +72,12 @@ struct py_method {
 	int flags;
 	const char *text;
 };
-#define PY_METHOD_ARRAY 0x80 /* called with (self, arguments, how many) */
-#define PY_METHOD_ONE	0x08 /* with (self, argument) */
+#define PY_METHOD_ARRAY 0x80  /* called with (self, arguments, how many) */
+#define PY_METHOD_ONE	0x08  /* with (self, argument) */
+#define PY_METHOD_NAMES 0x02  /* and the names of the last ones */
+#define PY_METHOD_CLASS 0x200 /* and the class that defines it */
+
+/* ---- tools.c: an id of sys.monitoring's, and what listens under it ---- */
 
 /* monitor.c: what is to be called at an event. */
 struct py_listener {

@@ -13,8 +13,6 @@
 
 #include "shm.h"
 
-#define METHOD_OF 16u /* a function of C (PyCFunctionObject): its struct py_method */
-
 typedef struct py_object *array_function(struct py_object *self, struct py_object *const *arguments,
 					 intptr_t count);
 typedef struct py_object *one_function(struct py_object *self, struct py_object *argument);
@@ -193,7 +191,7 @@ static void watch(struct py_object *monitoring, struct watched *at, const char *
 	if (!object)
 		return;
 	memcpy(&type, (char *)object + XS_PYTHON_TYPE, sizeof(type));
-	memcpy(&method, (char *)object + METHOD_OF, sizeof(method));
+	memcpy(&method, (char *)object + XS_PYTHON_METHOD, sizeof(method));
 	if (type != py_api.function_of_c || method->flags != flags)
 		return;
 	at->before = method->function;
