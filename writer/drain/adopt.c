@@ -25,6 +25,7 @@
 #include "threads.h"
 #include "title.h"
 #include "tracks.h"
+#include "unread.h"
 
 static struct xs_process *give_up(struct xs_process *process, int error)
 {
@@ -84,6 +85,8 @@ static void open_kept(struct xs_process *process, struct xs_mapped *file, uint32
 	xs_kept_name(name, process->pid, process->serial, segment);
 	if (run->recovering || run->cuts)
 		error = xs_shm_map_at(run->directory, name, XS_SHM_OPEN, size, &file->kept, NULL);
+	if (run->recovering && xs_unread_for_want(error))
+		return; /* it is there */
 	if (!error && !segment && !is_about(file->kept, process)) {
 		munmap(file->kept, size);
 		(void)unlinkat(run->directory, name, 0);
@@ -355,79 +358,27 @@ static void tell_not_kept(struct xs_process *process, uint32_t segment)
 			  "now; the one that there was ends where it was written");
 }
 
-/* Rings of one file that threads took since the last look. */
-static void find_in(struct xs_process *process, struct xs_mapped *file, uint32_t segment,
-		    const _Atomic uint32_t *used_count)
+int xs_process_find_in(struct xs_process *process, struct xs_mapped *file, uint32_t segment,
+		       uint32_t used)
 {
-	/* pairs with the release in the collector's fresh() */
-	uint32_t used = atomic_load_explicit(used_count, memory_order_acquire);
+	int error = 0;
 
-	if (file->seen >= used || file->seen >= file->slots)
-		return;
+	if (used > file->slots)
+		used = file->slots;
+	if (file->seen >= used)
+		return 0;
 	open_kept(process, file, segment);
 	if (!file->kept)
-		return;
+		return -ENOMEM;
 	process->not_kept = file->kept_spoilt;
-	for (; file->seen < used && file->seen < file->slots; file->seen++)
-		if (add_track(process,
-			      (void *)((char *)file->map +
-				       xs_slot_offset(file->seen, file->ring_size)),
-			      file->ring_size, kept_ring(file, file->seen)) < 0)
-			break;
+	for (; file->seen < used && !error; file->seen += !error)
+		error = add_track(process,
+				  (void *)((char *)file->map +
+					   xs_slot_offset(file->seen, file->ring_size)),
+				  file->ring_size, kept_ring(file, file->seen));
 	if (process->not_kept && process->run->recovering)
 		tell_not_kept(process, segment);
-}
-
-/* What its header says of its rings was read once: it may change at any time. */
-static bool is_valid(const struct xs_mapped *file)
-{
-	return file->ring_size >= XS_RING_MIN && file->ring_size <= XS_RING_MAX &&
-	       !(file->ring_size & (file->ring_size - 1)) && file->slots <= 65536 &&
-	       xs_slot_offset(file->slots, file->ring_size) <= file->size;
-}
-
-static bool map_segment(struct xs_process *process)
-{
-	struct xs_mapped *grown =
-		realloc(process->segments, (process->segment_count + 1) * sizeof(*grown));
-	struct xs_mapped *segment;
-	char name[XS_NAME_MAX];
-
-	if (!grown)
-		return false;
-	process->segments = grown;
-	segment = &grown[process->segment_count];
-	memset(segment, 0, sizeof(*segment));
-	xs_process_file_name(name, process->pid, process->serial, process->segment_count + 1);
-	if (xs_shm_map_at(process->run->directory, name, XS_SHM_OPEN, 0, &segment->map,
-			  &segment->size) < 0)
-		return false;
-	if (segment->size >= XS_PROCESS_HEADER) {
-		const volatile struct xs_segment_file *file = segment->map;
-
-		segment->slots = file->slots;
-		segment->ring_size = file->ring_size;
-		if (!is_valid(segment))
-			segment->slots = 0;
-	}
-	process->segment_count++;
-	return true;
-}
-
-void xs_process_find_tracks(struct xs_process *process)
-{
-	/* pairs with the release in the collector's make_segment() */
-	uint32_t segments = atomic_load_explicit(&process->file->segments, memory_order_acquire);
-
-	find_in(process, &process->first, 0, &process->file->used);
-	if (segments > XS_MAX_SEGMENTS)
-		segments = XS_MAX_SEGMENTS;
-	while (process->segment_count < segments && map_segment(process))
-		;
-	for (uint32_t i = 0; i < process->segment_count; i++)
-		if (process->segments[i].slots)
-			find_in(process, &process->segments[i], i + 1,
-				&((struct xs_segment_file *)process->segments[i].map)->used);
+	return error;
 }
 
 /*
@@ -459,7 +410,7 @@ static bool read_header(struct xs_process *process)
 	memcpy(process->comm, process->file->comm, sizeof(process->comm));
 	process->comm[sizeof(process->comm) - 1] = '\0';
 	xs_title_first(process, process->file->arguments, file->arguments_length);
-	return same && is_valid(&process->first);
+	return same && xs_mapped_is_valid(&process->first);
 }
 
 /*

@@ -37,6 +37,7 @@
 #include "threads.h"
 #include "title.h"
 #include "tracks.h"
+#include "unread.h"
 #include "where.h"
 
 /* ---- reading ---- */
@@ -123,6 +124,7 @@ uint64_t xs_process_read(struct xs_process *process, bool all)
 
 	xs_title_look(process);
 	process->pass_tick = now = xs_tick(process->run->use_tsc);
+	xs_unread_begin(process);
 	/* first: the calls that a full buffer's records belong to are in the rings that are there
 	 * now */
 	xs_cuda_look(process);
@@ -304,6 +306,7 @@ static void finish_tracks(struct xs_process *process)
 	run->saw_python |= atomic_load(&file->unseen) >> XS_SEEN_PYTHON & 1;
 	run->saw_openmp |= atomic_load(&file->unseen) >> XS_SEEN_OPENMP & 1;
 	process->host_ns = now - xs_process_ns(process, process->join_tick);
+	xs_unread_end(process);
 	xs_process_commit(process);
 }
 

@@ -6,6 +6,7 @@
 #include "processes.h"
 #include "program.h"
 #include "text.h"
+#include "unread.h"
 #include "unseen.h"
 
 static void tell_unseen(const struct xs_process *process)
@@ -103,8 +104,7 @@ static void tell_unfreed(const struct xs_process *process, const struct xs_unfre
 			(unsigned long long)bytes);
 }
 
-/* By the program, or by a child with fewer rights: then it says nothing of itself. */
-static bool is_overwritten(const struct xs_process *process)
+bool xs_process_is_overwritten(const struct xs_process *process)
 {
 	const volatile struct xs_process_file *file = process->file;
 
@@ -114,7 +114,7 @@ static bool is_overwritten(const struct xs_process *process)
 
 void xs_process_tell_end(const struct xs_process *process)
 {
-	if (is_overwritten(process)) {
+	if (xs_process_is_overwritten(process)) {
 		tell_missing(process);
 		tell_omitted(process);
 		xs_tell("[WARNING] process %d (%s), or a child of it, has overwritten what it "
@@ -126,6 +126,7 @@ void xs_process_tell_end(const struct xs_process *process)
 	     i < XS_UNFREED && !(process->run->flight && process->end == XS_END_RUNNING); i++)
 		tell_unfreed(process, &process->file->unfreed[i]);
 	tell_missing(process);
+	xs_unread_tell(process);
 	tell_omitted(process);
 	tell_unseen(process);
 	tell_other_class(process);

@@ -44,5 +44,10 @@ void xs_process_free(struct xs_process *process);
 
 /* After its end, process_told.c: what is missing, and what the program has not freed. */
 void xs_process_tell_end(const struct xs_process *process);
+/*
+ * What it shares with us, by itself or by a child with fewer rights: then it says nothing of
+ * itself.
+ */
+bool xs_process_is_overwritten(const struct xs_process *process);
 
 #endif

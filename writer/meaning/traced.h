@@ -40,6 +40,7 @@ struct xs_mapped {
 	void *kept;	      /* the drain process's file about it; NULL: none yet */
 	uint64_t kept_size;
 	bool kept_spoilt; /* --recover: there was another one, which nobody can believe */
+	int error;	  /* why it cannot be mapped, -errno, if not for want of something */
 };
 
 /*
@@ -76,6 +77,14 @@ struct xs_about {
 	uint64_t number;
 };
 #define XS_ABOUT_MAX 9u
+
+/* Files of it that could not be read at the last look (drain/unread.h). */
+struct xs_unread {
+	uint32_t files;
+	int error;		/* of the first one, -errno */
+	bool want;		/* of one at least: there was no memory or no descriptor */
+	char name[XS_NAME_MAX]; /* of the first one */
+};
 
 enum xs_end {
 	XS_END_EXITED,
@@ -116,7 +125,8 @@ struct xs_process {
 	bool has_status;
 	int wait_status;
 	struct xs_mapped first, *segments;
-	uint32_t segment_count;
+	uint32_t segment_count; /* as it says, also those that are not mapped */
+	struct xs_unread unread;
 	struct xs_track **tracks;
 	uint32_t track_count, track_room;
 	struct xs_thread_stats *threads;

@@ -286,6 +286,8 @@ char *xs_chrome_put_tail(char *o, struct xs_process *process, enum xs_end end, i
 	o = put_unseen(o, process);
 	if (process->corrupt)
 		o = xs_put_count(o, ",\"corrupt_rings\":", process->corrupt);
+	if (process->unread.files)
+		o = xs_put_count(o, ",\"unread_files\":", process->unread.files);
 	if (process->impossible)
 		o = xs_put_count(o, ",\"impossible_times\":", process->impossible);
 	o = xs_put_count(o, ",\"clock_error_ns\":", process->run->clock.max_error);
