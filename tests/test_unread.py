@@ -169,7 +169,7 @@ def test_recover_without_a_file_of_rings(xstrace, crowd, how):
     assert 100 < run.trace.count("tasks") < TASKS and run.trace.other["unread_files"] == 1
 
 
-@pytest.mark.parametrize("limit, file", [(150 * MIB, ".s1")])
+@pytest.mark.parametrize("limit, file", [(150 * MIB, ".s1"), (50 * MIB, "")])
 def test_recover_without_addresses(xstrace, crowd, limit, file):
     """It can be repeated with more: nothing is removed, and each task is written once."""
     run = killed_run(xstrace, crowd, "--ring-size 4M")

@@ -16,6 +16,7 @@
 #include "processes.h"
 #include "run_open.h"
 #include "text.h"
+#include "unread.h"
 
 /*
  * how long the drain process waits for a process in the middle of joining, which may be stopped
@@ -175,6 +176,14 @@ static void tell_spoilt(struct xs_loop *loop, const struct found *found, const c
 	close_left(loop, found->pid, found->serial);
 }
 
+/* --recover: there was no memory for a process, or no descriptor. All of it stays as it is. */
+static void tell_blind(struct xs_loop *loop, const char *name, int error)
+{
+	loop->run.again = true;
+	xs_tell("[WARNING] --recover %s: %s could not be read: %s; " XS_UNREAD_AGAIN "\n",
+		loop->run.dir, name, xs_unread_reason(-error));
+}
+
 /* The drain process was killed while it removed the files of one whose trace it had completed. */
 static bool was_complete(const struct xs_loop *loop, const char *name)
 {
@@ -225,10 +234,13 @@ static void meet(struct look *look, const struct found *found)
 	xs_process_file_name(name, found->pid, found->serial, 0);
 	process = xs_process_adopt(&loop->run, name);
 	if (!process) {
-		bool blind = errno == EMFILE || errno == ENFILE || errno == ENOMEM,
-		     unready = errno == EAGAIN, spoilt = errno == EBADMSG;
+		int error = errno;
+		bool blind = xs_unread_for_want(-error), unready = error == EAGAIN,
+		     spoilt = error == EBADMSG;
 
-		if (loop->run.recovering && !blind)
+		if (loop->run.recovering && blind)
+			tell_blind(loop, name, error);
+		else if (loop->run.recovering)
 			tell_spoilt(loop, found, name);
 		look->spoilt += spoilt;
 		look->blind |= blind;
@@ -273,9 +285,13 @@ bool xs_loop_find(struct xs_loop *loop, bool all)
 	size_t i = 0;
 
 	if (!xs_shm_each(loop->run.directory, see, &look)) {
+		if (loop->run.recovering)
+			tell_blind(loop, "the directory", errno);
 		free(look.found);
 		return true;
 	}
+	if (look.blind && loop->run.recovering)
+		tell_blind(loop, "the directory", ENOMEM);
 	if (look.count) {
 		qsort(look.found, look.count, sizeof(*look.found), compare);
 		mark_known(&look);

@@ -47,12 +47,23 @@ const char *xs_unread_reason(int error)
 	}
 }
 
+/* --recover: there was no memory for its trace, which has begun, or for one of what is in its
+ * rings. */
+static bool has_no_trace(const struct xs_process *process)
+{
+	return process->run->recovering && !process->run->refused && !process->out &&
+	       xs_want_chrome(process->run->options) &&
+	       (process->no_memory || (process->kept && process->kept->output[0]));
+}
+
 void xs_unread_end(struct xs_process *process)
 {
 	struct xs_run *run = process->run;
 
 	if (xs_process_is_overwritten(process)) /* nor does it say what there is */
 		xs_unread_begin(process);
+	if (has_no_trace(process))
+		xs_unread_note(process, process->name, -ENOMEM);
 	if (!process->unread.files || !run->recovering)
 		return;
 	if (process->unread.want)
