@@ -39,10 +39,14 @@ static bool wait_for_reader(void)
 	uint64_t begin = xs_clock_ns(CLOCK_MONOTONIC), took;
 	struct pollfd stream = { .fd = STDERR_FILENO, .events = POLLOUT };
 	int ready = poll(&stream, 1, (int)(left / 1000000));
+	/* poll() takes no descriptor where there may be none (prlimit) */
+	bool may_ask = ready >= 0 || errno != EINVAL;
 
+	if (!may_ask)
+		(void)usleep(1000);
 	took = xs_clock_ns(CLOCK_MONOTONIC) - begin;
 	left -= took < left ? took : left;
-	return ready > 0 || (ready < 0 && errno == EINTR && left);
+	return ready > 0 || (ready < 0 && (!may_ask || errno == EINTR) && left);
 }
 
 /* A part of a line, to a pipe or socket: bytes written or -1. */

@@ -967,6 +967,24 @@ def test_a_drain_process_whose_descriptors_are_taken(xstrace, full, limit):
     assert sorted(t.count("tasks", "steps::a") for t in run.traces) == [50, 60]
 
 
+@pytest.mark.parametrize("begun", [True, False])
+def test_a_drain_process_that_has_no_descriptors_left_at_the_end(xstrace, begun):
+    """poll() takes none then. A trace that was begun is complete; of one that was not, a line says so."""
+    steps = ["tasks", "a", "300", "wait"] if begun else ["wait", "tasks", "a", "300"]
+    run = xstrace.start(ITT, "itt_steps", steps, stdin=subprocess.PIPE)
+    run.wait_for_output()
+    wait_until(lambda: glob.glob(f"{run.dir}/d*"))
+    if begun:
+        wait_until(lambda: [path for path in run.cwd.glob("itt_steps.*") if path.stat().st_size > 1000])
+    resource.prlimit(run.drain, resource.RLIMIT_NOFILE, (0, 0))
+    run.process.stdin.close()
+    run.wait(20)
+    assert run.status == 0
+    run.collect(20)
+    assert [t.count("tasks") for t in run.traces] == begun * [300]
+    assert begun or any("Too many open files" in line for line in run.said), run.said
+
+
 @pytest.mark.parametrize("compress", ["", " --compress zstd", " --format perfetto"])
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_drain_process_whose_memory_is_taken(xstrace, when, compress):

@@ -1,8 +1,11 @@
 /*
  * Processes that end: by exit, by exec, by a signal; and how that is known.
  */
+#include <errno.h>
 #include <poll.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "backlog.h"
 #include "commit.h"
@@ -10,14 +13,26 @@
 #include "loop.h"
 #include "processes.h"
 
+/*
+ * Somebody may have taken our descriptors (prlimit): poll() takes no more of them than there may
+ * be, none where that is 0. Then only a process that its parent has waited for has ended.
+ */
+static bool has_ended(int pidfd)
+{
+	struct pollfd fd = { .fd = pidfd, .events = POLLIN };
+	int ready = poll(&fd, 1, 0);
+
+	return ready > 0 ||
+	       (ready < 0 && errno == EINVAL &&
+		syscall(SYS_pidfd_send_signal, pidfd, 0, NULL, 0) < 0 && errno == ESRCH);
+}
+
 bool xs_process_ended(const struct xs_process *process)
 {
-	struct pollfd fd = { .fd = process->pidfd, .events = POLLIN };
-
 	if (process->start == UINT64_MAX)
 		return true;
 	if (process->pidfd >= 0)
-		return poll(&fd, 1, 0) > 0;
+		return has_ended(process->pidfd);
 	return !xs_pid_alive(process->watched, process->start);
 }
 
