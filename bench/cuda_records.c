@@ -61,7 +61,7 @@ static void make_activity(void)
 	activity->text[XS_TEXT_DEVICE] = rundir_name(&dir, "NVIDIA H200", 0);
 	activity->name[place].name = rundir_name(&dir, "_Z6kernelPii", 0);
 	activity->name[place].pointer = KERNEL_NAME;
-	atomic_store(&activity->buffers, BUFFERS);
+	atomic_store(&activity->made, (1ull << BUFFERS) - 1);
 	atomic_store(&activity->magic, XS_MAGIC);
 	atomic_store(&file->activity, 1);
 }

@@ -135,7 +135,7 @@ struct xs_activity_file {
 	uint8_t clock;		/* enum xs_activity_clock */
 	uint8_t reserved[2];
 	uint32_t off;				  /* why CUDA is not traced, interned; 0: it is */
-	_Atomic uint32_t buffers;		  /* files, ever */
+	_Atomic uint64_t made;			  /* files: bit n for number n + 1 */
 	_Atomic uint64_t dropped;		  /* records for which CUPTI had no room */
 	_Atomic uint16_t size[XS_ACTIVITY_KINDS]; /* bytes of a record; 0: not known */
 	uint32_t text[XS_ACTIVITY_TEXTS];	  /* interned */

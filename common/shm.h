@@ -429,7 +429,7 @@ struct xs_kept_file {
 	_Atomic uint64_t magic;
 };
 
-#define XS_SHM_VERSION	  35u
+#define XS_SHM_VERSION	  36u
 #define XS_PAGE		  4096u
 #define XS_KEPT_HEADER	  8192u	 /* of struct xs_kept_file */
 #define XS_PROCESS_FIRST  4096u	 /* of struct xs_process_file */

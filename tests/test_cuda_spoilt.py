@@ -1,6 +1,8 @@
 """CUDA: whoever writes into the files of the activity, or cuts them, spoils what is in them, and nothing else happens."""
 
+import glob
 import os
+import signal
 import time
 
 import pytest
@@ -77,6 +79,46 @@ def test_files_that_are_others(place, tmp_path, how):  # noqa: F811
                 pass
         time.sleep(0.01)
     place.wait(run, 0, 60)
+
+
+@pytest.mark.parametrize("how", ["removed", "cut", "half", "head removed", "head cut", "punched"])
+def test_recover_of_files_that_are_spoilt(xstrace, tmp_path, how):
+    """Which file it is, is told; or that what is in it is not as it should be."""
+    cuda = SoftCUDA(tmp_path, CUT_EVERY=500)
+    run = xstrace.start(KERNELS, "cuda_loop", [LAUNCHES], env=cuda.env)
+    wait_until(lambda: glob.glob(f"{run.dir}/c*.2"))
+    os.kill(run.drain, signal.SIGKILL)
+    run.wait(60)
+    directory = run.dir
+    (process,) = (name[1:] for name in os.listdir(directory) if name.startswith("p") and ".s" not in name)
+    number = "0" if "head" in how else full(directory, process)
+    file = os.path.join(directory, f"c{process}.{number}")
+    if "removed" in how:
+        os.unlink(file)
+    elif how == "punched":
+        size = os.path.getsize(file)
+        os.truncate(file, 4096)
+        os.truncate(file, size)
+    else:
+        os.truncate(file, os.path.getsize(file) // 2 if how == "half" else 0)
+    done = xstrace.bare(XSTRACE, ["--recover", directory], cwd=run.cwd)
+    assert done.status == 125 and not os.path.exists(directory), done.said
+    run.collect()
+    assert len(run.trace.device) < LAUNCHES
+    if how == "punched":
+        assert any("not as they should be" in line for line in done.said) and run.trace.other["corrupt_rings"] == 1
+    else:
+        (line,) = [line for line in done.said if "could not be read" in line]
+        assert f"c{process}.{number}: it was {'removed' if 'removed' in how else 'cut'}" in line and run.trace.other["unread_files"] == 1
+
+
+def full(directory, process):
+    """The number of a buffer that nobody had read when the drain process was killed."""
+    for number in range(1, 65):
+        with open(os.path.join(directory, f"c{process}.{number}"), "rb") as file:
+            if file.read(4) == b"\2\0\0\0":
+                return number
+    raise AssertionError("no buffer is full")
 
 
 @pytest.mark.long

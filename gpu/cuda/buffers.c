@@ -78,7 +78,7 @@ static bool make(uint32_t n)
 	if (!buffer)
 		return false;
 	atomic_store_explicit(&slots[n].buffer, buffer, memory_order_release);
-	atomic_store_explicit(&activity->buffers, n + 1, memory_order_release);
+	atomic_fetch_or_explicit(&activity->made, 1ull << n, memory_order_release);
 	return true;
 }
 

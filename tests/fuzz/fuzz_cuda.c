@@ -120,7 +120,7 @@ static void reset(void)
 		atomic_store(&activity->size[i], sizes[i]);
 	for (uint32_t i = 0; i < XS_ACTIVITY_TEXTS; i++)
 		activity->text[i] = NAMES_FIRST;
-	atomic_store(&activity->buffers, BUFFERS);
+	atomic_store(&activity->made, (1ull << BUFFERS) - 1);
 	atomic_store(&activity->magic, XS_MAGIC);
 	for (uint32_t i = 0; i < BUFFERS; i++) {
 		memset(buffers[i], 0, XS_ACTIVITY_HEADER);
@@ -229,7 +229,7 @@ static void step(struct xs_process *process)
 	}
 	case 7:
 		atomic_store(&activity->dropped, take(8));
-		atomic_store(&activity->buffers, (uint32_t)take(4));
+		atomic_store(&activity->made, take(8));
 		break;
 	case 8:
 		activity->source = (uint8_t)take(1);

@@ -5,10 +5,13 @@
  * calls of its records are known. The commit that writes its text out gives it back. While it is
  * read its traced process waits for nothing: it has others.
  */
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cuda.h"
@@ -17,22 +20,31 @@
 #include "output.h"
 #include "text.h"
 #include "tracks.h"
+#include "unread.h"
 
 /* how long a record waits for the call that it belongs to */
 #define PATIENCE 2000000000u /* ns */
 
-static void *map_file(const struct xs_process *process, uint32_t number, uint64_t size)
+/* The process says that it has made this file, and it cannot be read. */
+static void note(struct xs_process *process, uint32_t number, int error)
 {
 	char name[XS_NAME_MAX];
-	uint64_t mapped;
-	void *map;
 
 	xs_activity_name(name, process->pid, process->serial, number);
-	if (xs_shm_map_at(process->run->directory, name, XS_SHM_OPEN, 0, &map, &mapped) < 0)
-		return NULL;
-	if (mapped >= size)
+	xs_unread_note(process, name, error);
+}
+
+static void *map_file(struct xs_process *process, uint32_t number, uint64_t size)
+{
+	char name[XS_NAME_MAX];
+	void *map;
+	int error;
+
+	xs_activity_name(name, process->pid, process->serial, number);
+	error = xs_shm_map_at(process->run->directory, name, XS_SHM_OPEN, size, &map, NULL);
+	if (!error)
 		return map;
-	munmap(map, mapped);
+	note(process, number, error);
 	return NULL;
 }
 
@@ -50,11 +62,14 @@ static struct xs_cuda *open_cuda(struct xs_process *process)
 	if (!process->file || !atomic_load_explicit(&process->file->activity, memory_order_acquire))
 		return NULL;
 	cuda = xs_cuda_of(process);
+	if (!cuda)
+		note(process, 0, -ENOMEM);
 	file = cuda ? map_file(process, 0, sizeof(*file)) : NULL;
 	if (!file)
 		return NULL;
 	if (atomic_load_explicit(&file->magic, memory_order_acquire) != XS_MAGIC) {
 		munmap(file, sizeof(*file));
+		note(process, 0, -EBADMSG);
 		return NULL;
 	}
 	cuda->file = file;
@@ -83,10 +98,10 @@ static struct xs_cuda *open_cuda(struct xs_process *process)
 static void map_buffers(struct xs_process *process)
 {
 	struct xs_cuda *cuda = process->cuda;
-	uint32_t count = atomic_load_explicit(&cuda->file->buffers, memory_order_acquire);
+	uint64_t made = atomic_load_explicit(&cuda->file->made, memory_order_acquire);
 
-	for (uint32_t i = 0; i < count && i < XS_ACTIVITY_BUFFERS; i++)
-		if (!cuda->buffer[i].map)
+	for (uint32_t i = 0; i < XS_ACTIVITY_BUFFERS; i++)
+		if (made >> i & 1 && !cuda->buffer[i].map)
 			cuda->buffer[i].map =
 				map_file(process, i + 1, XS_ACTIVITY_HEADER + XS_ACTIVITY_BYTES);
 }
@@ -185,9 +200,12 @@ static void keep(struct xs_cuda *cuda, const unsigned char *data, uint32_t size)
 	xs_flight_add(cuda->history, &told, room_of(told.size));
 }
 
-/* A record of the buffer at `at`; returns its length, 0: there are no more that can be read. */
+/*
+ * A record of the buffer at `at`; returns its length, 0: there are no more that can be read. full:
+ * there is one, as the traced process says.
+ */
 static uint32_t read_one(struct xs_process *process, const unsigned char *data, uint32_t at,
-			 uint32_t valid)
+			 uint32_t valid, bool full)
 {
 	_Alignas(8) unsigned char copy[XS_RECORD_ROOM];
 	struct xs_cuda *cuda = process->cuda;
@@ -199,7 +217,7 @@ static uint32_t read_one(struct xs_process *process, const unsigned char *data, 
 	kind &= ~XS_ACTIVITY_RESERVED;
 	size = kind < XS_ACTIVITY_KINDS ? cuda->size[kind] : 0;
 	if (!size || size > valid - at) {
-		cuda->unknown += kind != 0;
+		cuda->unknown += kind || full;
 		return 0;
 	}
 	length = size < sizeof(copy) ? size : sizeof(copy);
@@ -237,7 +255,7 @@ static uint64_t read_buffer(struct xs_process *process, struct xs_cuda_buffer *b
 
 	cuda->offset = offset_of(process, buffer->map);
 	while (buffer->consumed < valid) {
-		size = read_one(process, data, buffer->consumed, valid);
+		size = read_one(process, data, buffer->consumed, valid, buffer->full);
 		if (!size)
 			break;
 		buffer->consumed += size;
@@ -252,6 +270,21 @@ static uint64_t read_buffer(struct xs_process *process, struct xs_cuda_buffer *b
 	buffer->full = false;
 	buffer->done = cuda->dirty = true;
 	return buffer->consumed - first;
+}
+
+bool xs_cuda_is_cut(const struct xs_process *process)
+{
+	char name[XS_NAME_MAX];
+	struct stat st;
+
+	for (uint32_t i = 0; process->cuda && i < XS_ACTIVITY_BUFFERS; i++) {
+		xs_activity_name(name, process->pid, process->serial, i + 1);
+		if (process->cuda->buffer[i].map &&
+		    !fstatat(process->run->directory, name, &st, AT_SYMLINK_NOFOLLOW) &&
+		    st.st_size < (off_t)(XS_ACTIVITY_HEADER + XS_ACTIVITY_BYTES))
+			return true;
+	}
+	return false;
 }
 
 bool xs_cuda_is_there(const struct xs_process *process)
@@ -432,6 +465,7 @@ void xs_cuda_finish(struct xs_process *process)
 	process->untimed += cuda->untimed;
 	process->open_commands += open > dropped ? open - dropped : 0;
 	process->corrupt += cuda->unknown;
+	process->run->incomplete |= process->run->recovering && cuda->unknown;
 	if (cuda->file)
 		tell_about(process);
 }

@@ -9,6 +9,8 @@
 
 /* Before the process's rings are read: which buffers are full by now. */
 void xs_cuda_look(struct xs_process *process);
+/* Has somebody cut a buffer's file while it was mapped? */
+bool xs_cuda_is_cut(const struct xs_process *process);
 /* Is there something to read, now or later? */
 bool xs_cuda_is_there(const struct xs_process *process);
 /* After that: reads them. all: the process has ended. Returns the bytes read. */

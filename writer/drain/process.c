@@ -99,6 +99,7 @@ static void look_for_cuts(struct xs_process *process)
 			       (uint64_t)st.st_size <
 				       (i ? process->segments[i - 1].size : process->first.size);
 	}
+	process->cut |= xs_cuda_is_cut(process);
 	if (!process->cut)
 		return;
 	process->corrupt++;
