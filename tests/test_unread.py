@@ -169,6 +169,34 @@ def test_recover_without_a_file_of_rings(xstrace, crowd, how):
     assert 100 < run.trace.count("tasks") < TASKS and run.trace.other["unread_files"] == 1
 
 
+def empty(file):
+    """All behind the file's own head."""
+    size = file.stat().st_size
+    os.truncate(file, 4096)
+    os.truncate(file, size)
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_rings_that_are_empty_again(xstrace, crowd, killed):
+    """A ring that a thread has taken says which thread it was. A hole where that stood is no ring of which nothing is missing."""
+    run = killed_run(xstrace, crowd) if killed else start(xstrace, crowd)
+    if not killed:
+        os.kill(run.drain, signal.SIGSTOP)
+        go_on(run)
+        run.wait_for_output("ready 2")
+    (file,) = Path(run.dir).glob("p*.s1")
+    empty(file)
+    if killed:
+        lines = recover_in_part(run)
+    else:
+        os.kill(run.drain, signal.SIGCONT)
+        run.process.stdin.close()
+        lines = run.finish().said
+    assert any("5 rings of process" in line and "not as they should be" in line for line in lines), lines
+    run.collect()
+    assert run.trace.other["corrupt_rings"] == 5 and run.trace.count("tasks") == TASKS - 500
+
+
 @pytest.mark.parametrize("limit, file", [(150 * MIB, ".s1"), (50 * MIB, "")])
 def test_recover_without_addresses(xstrace, crowd, limit, file):
     """It can be repeated with more: nothing is removed, and each task is written once."""

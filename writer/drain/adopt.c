@@ -258,6 +258,20 @@ static const struct xs_ring_saved *saved_of(struct xs_track *track)
 	return &nothing;
 }
 
+/* A thread has taken it, so it says that one did: what was there is gone. */
+static bool is_blank(const struct xs_ring *ring)
+{
+	return atomic_load_explicit(&ring->state, memory_order_relaxed) == XS_RING_FREE &&
+	       !atomic_load_explicit(&ring->tid, memory_order_relaxed) && !xs_ring_filled(ring);
+}
+
+static void count_spoilt(struct xs_track *track)
+{
+	track->process->corrupt++;
+	if (track->process->run->recovering)
+		track->process->run->incomplete = true;
+}
+
 /*
  * Where the killed drain process was, with its newest commit. A ring of which nothing is kept says
  * itself what was read of it.
@@ -276,8 +290,10 @@ static void restore(struct xs_track *track)
 	}
 	xs_backlog_restore(track);
 	if (!xs_track_is_moved(track, track->pos) && (track->pos > head || track->pos % 16)) {
-		track->process->corrupt++;
+		count_spoilt(track);
 		track->pos = head & ~15ull;
+	} else if (is_blank(track->ring)) {
+		count_spoilt(track);
 	}
 	track->tid = saved->tid;
 	track->row = saved->row;
@@ -327,6 +343,8 @@ static int add_track(struct xs_process *process, struct xs_ring *ring, uint64_t 
 	track->cut_at = UINT64_MAX;
 	if (process->run->recovering || process->run->cuts)
 		restore(track);
+	else if (is_blank(ring))
+		count_spoilt(track);
 	if (!xs_sinks_add_track(track)) {
 		xs_sinks_drop_track(track);
 		free(track->open);
