@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "clock.h"
@@ -31,6 +32,29 @@ static int find_parts(char *library, char *drain)
 	return -1;
 }
 
+/*
+ * Where memory is limited (ulimit -d) the kernel may end a program by a signal before it has begun,
+ * and nobody says why. So it is begun once without anything to do.
+ */
+static bool can_begin(const char *program)
+{
+	int status = 0, null;
+	pid_t pid;
+
+	xs_limits_lift();
+	pid = fork();
+	if (!pid) {
+		null = open("/dev/null", O_WRONLY);
+		(void)dup2(null, STDERR_FILENO);
+		execl(program, program, (char *)NULL);
+		_exit(XS_EXIT_SELF);
+	}
+	if (pid > 0)
+		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+			;
+	return !WIFSIGNALED(status);
+}
+
 /* The drain process's program knows how: this one becomes it. */
 static int recover(const struct xs_options *options)
 {
@@ -38,6 +62,12 @@ static int recover(const struct xs_options *options)
 
 	if (find_parts(library, drain) < 0)
 		return XS_EXIT_SELF;
+	if (!can_begin(drain)) {
+		xs_tell("xstrace: --recover %s: the kernel does not begin %s, for want of memory "
+			"(ulimit -d)\n",
+			options->recover, drain);
+		return XS_EXIT_SELF;
+	}
 	execl(drain, "xstrace-drain", "--recover", options->recover, (char *)NULL);
 	xs_tell("xstrace: %s: %s\n", drain, strerror(errno));
 	return XS_EXIT_SELF;

@@ -207,3 +207,21 @@ def test_recover_without_addresses(xstrace, crowd, limit, file):
         assert f" {own}{file}" in line and "Cannot allocate memory" in line and "again" in line and run.dir in line
     recover(run)
     assert run.trace.count("tasks") == TASKS and run.trace.other["lost"] == 0 and "unread_files" not in run.trace.other
+
+
+@pytest.mark.parametrize("hard", [True, False])
+def test_recover_that_cannot_begin(xstrace, crowd, hard):
+    """With so little memory for data the kernel ends a program while it starts it. A soft limit is raised."""
+    run = killed_run(xstrace, crowd)
+    path = run.dir
+    limits = (MIB, MIB if hard else resource.RLIM_INFINITY)
+    done = subprocess.run(
+        [XSTRACE, "--recover", path], cwd=run.cwd, capture_output=True, text=True, timeout=60, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, limits)
+    )
+    if hard:
+        assert done.returncode == 125 and done.stderr.count("\n") == 1 and f"--recover {path}" in done.stderr and "ulimit -d" in done.stderr
+        recover(run)
+    else:
+        assert done.returncode == 0, done.stderr
+        run.collect()
+    assert run.trace.count("tasks") == TASKS
