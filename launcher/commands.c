@@ -283,11 +283,19 @@ static int pause_run(const struct xs_launch *launch, const char *session)
 
 static int resume_run(const struct xs_launch *launch, const char *session)
 {
-	bool changed = change(launch, XS_PAUSE_SESSION, false);
 	const char *what = "records again";
 	enum xs_session_answer answer;
 	struct members members;
+	bool changed;
 
+	if (atomic_load_explicit(&launch->control->paused, memory_order_relaxed) &
+	    XS_PAUSE_STOPPED) {
+		xs_tell("xstrace: session %s is being stopped: it records no more, and its traces "
+			"are completed\n",
+			session);
+		return XS_EXIT_SELF;
+	}
+	changed = change(launch, XS_PAUSE_SESSION, false);
 	if (ask(launch, true, &answer) && answer == XS_SESSION_DONE)
 		what = "records a trace";
 	else if (atomic_load_explicit(&launch->control->paused, memory_order_relaxed) &

@@ -564,6 +564,21 @@ def test_stop(xstrace):
     assert [line for line in run.said if "Timeline" not in line] == []
 
 
+def test_resume_after_a_stop(xstrace):
+    """The drain process has not answered the stop yet, and will."""
+    run = start_loop(xstrace, "again")
+    drain = run.drain
+    os.kill(drain, signal.SIGSTOP)
+    stop = subprocess.Popen([XSTRACE, "--stop", "again"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    wait_until(lambda: "being stopped" in xs("--resume", "again").stderr, 5)
+    done = xs("--resume", "again")
+    assert (done.returncode, done.stdout) == (125, "") and "session again is being stopped" in done.stderr and done.stderr.count("\n") == 1
+    os.kill(drain, signal.SIGCONT)
+    stop.communicate(timeout=30)
+    assert stop.returncode == 0
+    end_loop(run)
+
+
 @pytest.mark.parametrize("follow", [0, 1])
 def test_nobody_joins_after_a_stop(xstrace, follow):
     """Not even where there is a place for it: the run's directory, made again. The program's own process, its children, and what it calls by exec."""
