@@ -8,6 +8,7 @@
 #include <dirent.h>
 
 #include "adopt.h"
+#include "ring_files.h"
 #include "commit.h"
 #include "device_record.h"
 #include "launcher.h"

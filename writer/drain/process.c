@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "activities.h"
-#include "adopt.h"
+#include "ring_files.h"
 #include "backlog.h"
 #include "calls.h"
 #include "commit.h"
@@ -307,7 +307,7 @@ static void finish_tracks(struct xs_process *process)
 	run->saw_python |= atomic_load(&file->unseen) >> XS_SEEN_PYTHON & 1;
 	run->saw_openmp |= atomic_load(&file->unseen) >> XS_SEEN_OPENMP & 1;
 	process->host_ns = now - xs_process_ns(process, process->join_tick);
-	xs_unread_end(process);
+	xs_unread_end(process, xs_process_is_overwritten(process));
 	xs_process_commit(process);
 }
 

@@ -3,12 +3,14 @@
  * it needs more rings than there are. It says in its first file how many there are. So one that
  * cannot be opened or mapped, whatever the reason, is known to be missing, and the others are read.
  */
+#include "ring_files.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-#include "adopt.h"
+#include "ring_tracks.h"
 #include "unread.h"
 
 bool xs_mapped_is_valid(const struct xs_mapped *file)

@@ -56,11 +56,11 @@ static bool has_no_trace(const struct xs_process *process)
 	       (process->no_memory || (process->kept && process->kept->output[0]));
 }
 
-void xs_unread_end(struct xs_process *process)
+void xs_unread_end(struct xs_process *process, bool overwritten)
 {
 	struct xs_run *run = process->run;
 
-	if (xs_process_is_overwritten(process)) /* nor does it say what there is */
+	if (overwritten) /* nor does it say what there is */
 		xs_unread_begin(process);
 	if (has_no_trace(process))
 		xs_unread_note(process, process->name, -ENOMEM);

@@ -24,8 +24,11 @@ void xs_unread_note(struct xs_process *process, const char *name, int error);
  */
 bool xs_unread_for_want(int error);
 const char *xs_unread_reason(int error);
-/* All has been read: what it is for --recover that something was not. */
-void xs_unread_end(struct xs_process *process);
+/*
+ * All has been read: what it is for --recover that something was not. overwritten: the process's
+ * own file is not what it was, and says nothing.
+ */
+void xs_unread_end(struct xs_process *process, bool overwritten);
 /* A line, if something was not. */
 void xs_unread_tell(const struct xs_process *process);
 
