@@ -1,6 +1,7 @@
 """xstrace-check: what it says of which fault, and that it is quiet without one."""
 
 import random
+import time
 from array import array
 
 import pytest
@@ -190,6 +191,20 @@ def test_begin_and_end(make):
     one(make, "event without ts", {"ph": "B", "name": "a", "pid": 7, "tid": 7})
     unnamed_end = {"ph": "E", "pid": 7, "tid": 7, "ts": 2}
     one(make, "event without a name", {"ph": "B", "pid": 7, "tid": 7, "ts": 1}, unnamed_end)
+
+
+def test_begins_and_ends_that_cross_cost_the_same_each(make):
+    """Each has a name of its own: the names are looked for once, not for each line that could be printed."""
+
+    def seconds(count):
+        begins = [begin("B", n, f"a{n}") for n in range(count)]
+        ends = [begin("E", count + n, f"a{n}") for n in range(count)]
+        before = time.process_time()
+        assert f"E of another name ({count} times)" in one(make, "E of another name", *begins, *ends)
+        return time.process_time() - before
+
+    few = seconds(3000)
+    assert seconds(24000) < 24 * few
 
 
 HOST_SLICE = slice_("call", 1000, 2000)

@@ -1,10 +1,12 @@
 """scripts/uniview.py, summary.py, categorize.py: unitrace's scripts by name and options."""
 
 import functools
+import gzip
 import http.server
 import json
 import os
 import re
+import resource
 import signal
 import ssl
 import subprocess
@@ -227,8 +229,8 @@ zeCommandList Append Barrier
 """
 
 
-def run(name, *args):
-    return subprocess.run([sys.executable, SCRIPTS / name, *map(str, args)], capture_output=True, text=True, timeout=60)
+def run(name, *args, **more):
+    return subprocess.run([sys.executable, SCRIPTS / name, *map(str, args)], capture_output=True, text=True, timeout=60, **more)
 
 
 @pytest.fixture
@@ -304,6 +306,26 @@ def test_what_a_sum_lacks_is_said(tmp_path, fault, place):
     done = run("summary.py", "--input", tmp_path / place, "--schema", tmp_path / "s.ini")
     assert done.returncode == status and json.loads(done.stdout)["matmul_time"] == 100
     assert done.stderr.count("\n") == bool(says) and says in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("kind, before", [(tarfile.GNUTYPE_LONGNAME, False), (tarfile.XHDTYPE, False), (tarfile.GNUTYPE_LONGNAME, True)])
+def test_a_tarball_with_a_name_of_a_gigabyte(tmp_path, kind, before):
+    """tarfile would read it as a whole, out of a file of a megabyte."""
+    text = text_of_trace(NAMES + [kernel("gemm_kernel", 100, 150)]).encode()
+    header, member = tarfile.TarInfo("x"), tarfile.TarInfo("t.json")
+    header.type, header.size, member.size = kind, 1 << 30, len(text)
+    (tmp_path / "s.ini").write_text(SCHEMA)
+    with gzip.open(tmp_path / "t.tgz", "wb", 1) as file:
+        if before:
+            file.write(member.tobuf() + text + bytes(-len(text) % 512))
+        file.write(header.tobuf(tarfile.USTAR_FORMAT))
+        for _ in range(1024):
+            file.write(bytes(1 << 20))
+        file.write(bytes(1024))
+    limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))  # noqa: E731
+    done = run("summary.py", "--input", tmp_path / "t.tgz", "--schema", tmp_path / "s.ini", preexec_fn=limit)
+    assert done.returncode and f"{tmp_path}/t.tgz: a header of {1 << 30} bytes; what follows is left out\n" in done.stderr, done.stderr
+    assert not before or json.loads(done.stdout)["matmul_time"] == 50
 
 
 def test_a_trace_of_which_nothing_is_summed_is_said(tmp_path):

@@ -144,6 +144,7 @@ class Checker:
         self._tracks = {}
         self._track_list = []
         self._names = {}
+        self._listed = []
         self._process_names = {}
         self._thread_names = {}
         self._flows = collections.defaultdict(lambda: (FlowPoints(), FlowPoints()))
@@ -395,31 +396,32 @@ class Checker:
             else:
                 start, begun = is_open.pop()
                 if name is not None and name != begun:
-                    names = list(self._names)
-                    self.problems.add("E of another name", "%r, %r", names[begun], names[name])
+                    self.problems.add("E of another name", "%r, %r", self._name_of(begun), self._name_of(name))
                 track.starts.append(start)
                 track.ends.append(time)
                 track.names.append(begun)
         if is_open and not self.trace.truncated:
             time, begun = is_open[-1]
-            name = list(self._names)[begun]
-            self.problems.add("B without E", "%r at %s us on %s", name, microseconds(time), track)
+            self.problems.add("B without E", "%r at %s us on %s", self._name_of(begun), microseconds(time), track)
         track.steps = []
+
+    def _name_of(self, number):
+        if len(self._listed) != len(self._names):
+            self._listed = list(self._names)
+        return self._listed[number]
 
     def _finish_track(self, track):
         starts = track.starts
         ends = track.ends
         intervals = Intervals(starts, ends)
-        names = None
         for first, second in intervals.overlaps():
-            names = names or list(self._names)
             self.problems.add(
                 "slices that overlap without nesting",
                 "%s [%s, %s] and %s [%s, %s] on %s",
-                names[track.names[first]],
+                self._name_of(track.names[first]),
                 microseconds(starts[first]),
                 microseconds(ends[first]),
-                names[track.names[second]],
+                self._name_of(track.names[second]),
                 microseconds(starts[second]),
                 microseconds(ends[second]),
                 track,

@@ -39,6 +39,7 @@ COMMUNICATION = ("oneCCL::",)
 LONGEST = 1 << 20  # of a line in a report
 LARGEST_REPORT = 256 << 20
 LARGEST_MEMBER = 4 << 30  # of a tarball: it is unpacked beside it
+LARGEST_HEADER = 1 << 20  # of a member's: its name, and what else is said of it
 
 
 class Misuse(Exception):
@@ -110,25 +111,52 @@ def _is_tarball(path):
     """NULs alone would be an empty one; and padding to xz, which reads all of it to see what follows."""
     with open(path, "rb") as file:
         first = file.read(1)
-    return first != b"\0" and tarfile.is_tarfile(path)
+    try:
+        if first != b"\0":
+            tarfile.open(path, tarinfo=_Member).close()
+        return first != b"\0"
+    except _LongHeader:
+        return True
+    except tarfile.TarError:
+        return False
+
+
+class _LongHeader(tarfile.TarError):
+    pass
+
+
+class _Member(tarfile.TarInfo):
+    """tarfile reads a long name, and what pax says of a member, as a whole: some hundred bytes of a tarball can be gigabytes of it."""
+
+    @classmethod
+    def frombuf(cls, buf, encoding, errors):
+        member = super().frombuf(buf, encoding, errors)
+        says = member.type in (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK, tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE)
+        if says and member.size > LARGEST_HEADER:
+            raise _LongHeader(f"a header of {member.size} bytes")
+        return member
 
 
 def _members(place, warn):
-    with Directory("xstrace-summary.") as folder, tarfile.open(place) as tar:
+    with Directory("xstrace-summary.") as folder:
         try:
-            for member in tar:
-                source = tar.extractfile(member) if member.isfile() else None
-                if source is None:
-                    continue
-                if member.size > LARGEST_MEMBER:
-                    warn(f"{place}: {member.name}: larger than {LARGEST_MEMBER >> 30} GiB; left out")
-                    continue
-                path = os.path.join(folder, "member")
-                with source, open(path, "wb") as copy:
-                    shutil.copyfileobj(source, copy)
-                yield f"{place}: {member.name}", path
+            with tarfile.open(place, tarinfo=_Member) as tar:
+                yield from _files_in(tar, place, os.path.join(folder, "member"), warn)
         except (tarfile.TarError, EOFError, OSError, ValueError) as error:
             warn(f"{place}: {said(error)}; what follows is left out")
+
+
+def _files_in(tar, place, path, warn):
+    for member in tar:
+        source = tar.extractfile(member) if member.isfile() else None
+        if source is None:
+            continue
+        if member.size > LARGEST_MEMBER:
+            warn(f"{place}: {member.name}: larger than {LARGEST_MEMBER >> 30} GiB; left out")
+            continue
+        with source, open(path, "wb") as copy:
+            shutil.copyfileobj(source, copy)
+        yield f"{place}: {member.name}", path
 
 
 def is_trace(name):
