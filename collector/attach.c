@@ -26,7 +26,7 @@ static void attach(void)
 
 	if (xs_is_sealed())
 		return;
-	xs_enter(&entered);
+	xs_enter_to_join(&entered);
 	if (!xs_own_ring()) { /* in a child of fork the parent's */
 		xs_tls.producer = (struct xs_producer){ .ring = NULL };
 		xs_tls.slot = NULL;
@@ -45,7 +45,7 @@ static bool join_for_it(void)
 
 	if (xs_tls.busy || !xs_tls.producer.ring || xs_is_sealed())
 		return false;
-	xs_enter(&entered);
+	xs_enter_to_join(&entered);
 	joined = xs_start();
 	xs_leave(&entered);
 	return joined;

@@ -306,7 +306,7 @@ bool xs_begin_late(const char *variable)
 	if (xs_state() != XS_OFF || xs_self.control || length >= sizeof(late_run) ||
 	    xs_first_self())
 		return false;
-	xs_enter(&entered);
+	xs_enter_to_join(&entered);
 	memcpy(late_run, variable, length + 1);
 	joined = xs_gate_renew() && xs_start();
 	xs_leave(&entered);
@@ -324,7 +324,7 @@ const struct xs_options *xs_collector_options(void)
 	xs_gate_make(); /* in a program of no run nothing follows that asks the kernel */
 	if (xs_tls.busy || xs_state() == XS_OFF || xs_is_sealed())
 		return NULL;
-	xs_enter(&entered);
+	xs_enter_to_join(&entered);
 	(void)xs_start();
 	xs_leave(&entered);
 	return xs_state() == XS_JOINED ? &xs_self.control->options : NULL;

@@ -15,16 +15,6 @@
  */
 static const uint64_t every_signal = ~(1ull << (SIGTRAP - 1));
 
-/*
- * A program may give a stack its pages one by one, in the handler of SIGSEGV. The next one is asked
- * for while that handler can run: what follows needs no more (tests/test_inside.py:
- * depth).
- */
-static inline void ask_for_stack(void)
-{
-	(void)*(const volatile char *)((const char *)__builtin_frame_address(0) - 3072);
-}
-
 uint64_t xs_true_ns(void)
 {
 	struct timespec ts;
@@ -48,7 +38,7 @@ void xs_enter_in(uintptr_t mark, struct xs_entered *entered)
 	} else {
 		if (!entered->mark)
 			xs_sys_left();
-		ask_for_stack();
+		xs_ask_for_stack(1024); /* more than is needed but for the process's first event */
 		/* ends in xs_leave(): a thread that seals the process waits until then */
 		if (xs_sys_begin()) {
 			(void)xs_sys_always(SYS_rt_sigprocmask, SIG_SETMASK, &every_signal,

@@ -44,6 +44,15 @@ struct xs_entered {
 };
 
 /*
+ * A program may give a stack its pages one by one, in its handler of SIGSEGV, which cannot run
+ * where signals are blocked. So the next one is asked for before.
+ */
+static inline void xs_ask_for_stack(uint32_t bytes)
+{
+	(void)*(const volatile char *)((const char *)__builtin_frame_address(0) - bytes);
+}
+
+/*
  * From here to xs_leave() no signal arrives: no handler interrupts, no jump leaves, no cancellation
  * ends the thread. So what is done here is done to its end, and locks may be held (`gate->lock` and
  * `gate->control_lock`, which children of fork find free). Rare paths only. Nests. What is called
@@ -61,6 +70,14 @@ void xs_sys_forget_parent(void);
 
 XS_INLINE void xs_enter(struct xs_entered *entered)
 {
+	xs_enter_in(XS_FRAME_MARK(), entered);
+}
+
+/* Where xs_start() may follow, which needs more stack than all else (docs/SECURITY.md). */
+XS_INLINE void xs_enter_to_join(struct xs_entered *entered)
+{
+	if (__builtin_expect(!xs_joined(), 0))
+		xs_ask_for_stack(4400);
 	xs_enter_in(XS_FRAME_MARK(), entered);
 }
 
