@@ -328,6 +328,27 @@ def test_a_tarball_with_a_name_of_a_gigabyte(tmp_path, kind, before):
     assert not before or json.loads(done.stdout)["matmul_time"] == 50
 
 
+@pytest.mark.parametrize("what", ["headers of headers", "digits"])
+def test_a_tarball_whose_headers_are_odd(tmp_path, what):
+    """tarfile looks for a blank again at each digit, and reads what a header leads to within it."""
+    count, kind, body = {
+        "headers of headers": (5000, tarfile.GNUTYPE_LONGNAME, b"a"),
+        "digits": (1, tarfile.XHDTYPE, b"1" * 300000),
+    }[what]
+    header = tarfile.TarInfo("x")
+    header.type, header.size = kind, len(body)
+    one = header.tobuf(tarfile.USTAR_FORMAT) + body + bytes(-len(body) % 512)
+    member = tarfile.TarInfo("t.json")
+    text = text_of_trace(NAMES + [kernel("gemm_kernel", 100, 150)]).encode()
+    member.size = len(text)
+    whole = member.tobuf() + text + bytes(-len(text) % 512)
+    (tmp_path / "t.tar").write_bytes(whole + one * count + whole + bytes(1024))
+    (tmp_path / "s.ini").write_text(SCHEMA)
+    done = run("summary.py", "--input", tmp_path / "t.tar", "--schema", tmp_path / "s.ini")
+    assert json.loads(done.stdout)["matmul_time"] == 50 and done.returncode
+    assert re.search(r"t.tar: a header .*; what follows is left out\n$", done.stderr), done.stderr
+
+
 def test_a_trace_of_which_nothing_is_summed_is_said(tmp_path):
     """A file with a trace's name among others; one of another name may be anything."""
     (tmp_path / "in").mkdir()

@@ -39,7 +39,7 @@ COMMUNICATION = ("oneCCL::",)
 LONGEST = 1 << 20  # of a line in a report
 LARGEST_REPORT = 256 << 20
 LARGEST_MEMBER = 4 << 30  # of a tarball: it is unpacked beside it
-LARGEST_HEADER = 1 << 20  # of a member's: its name, and what else is said of it
+LARGEST_HEADER = 16 << 10  # of a member's: its name, and what else is said of it
 
 
 class Misuse(Exception):
@@ -115,10 +115,14 @@ def _is_tarball(path):
         if first != b"\0":
             tarfile.open(path, tarinfo=_Member).close()
         return first != b"\0"
-    except _LongHeader:
+    except (_LongHeader, *ODD_HEADER):
         return True
     except tarfile.TarError:
         return False
+
+
+# what tarfile raises where headers are no text, or lead to each other
+ODD_HEADER = ValueError, RecursionError
 
 
 class _LongHeader(tarfile.TarError):
@@ -142,7 +146,9 @@ def _members(place, warn):
         try:
             with tarfile.open(place, tarinfo=_Member) as tar:
                 yield from _files_in(tar, place, os.path.join(folder, "member"), warn)
-        except (tarfile.TarError, EOFError, OSError, ValueError) as error:
+        except ODD_HEADER:
+            warn(f"{place}: a header that no tarball has; what follows is left out")
+        except (tarfile.TarError, EOFError, OSError) as error:
             warn(f"{place}: {said(error)}; what follows is left out")
 
 
