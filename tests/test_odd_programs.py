@@ -81,7 +81,7 @@ int main(int argc, char **argv)
 )
 
 
-@pytest.mark.parametrize("what", ["change", "environment", "child", "task"])
+@pytest.mark.parametrize("what", ["pause", "environment", "child", "task"])
 def test_a_stack_that_a_handler_gives_page_by_page(xstrace, what):
     """The handler of SIGSEGV cannot run where it is blocked: the next page is asked for before."""
     options = "--iterations odd::task:2-9999" if what == "task" else ""
