@@ -108,8 +108,12 @@ XS_INLINE uint64_t *begin_ready(void)
 	return (uint64_t *)(producer->data + (head & producer->mask));
 }
 
+/*
+ * past: the ring names the call no more. Still inside: a child that a handler has forked there goes
+ * on with a ring of its own (forked.c), later with none.
+ */
 XS_INLINE void end_ready(uint64_t *words, uint64_t tick, uint64_t duration, uint64_t header,
-			 int64_t result)
+			 int64_t result, bool past)
 {
 	words[0] = tick;
 	words[1] = header;
@@ -117,6 +121,8 @@ XS_INLINE void end_ready(uint64_t *words, uint64_t tick, uint64_t duration, uint
 	words[3] = (uint64_t)result;
 	xs_own_ahead(words);
 	xs_ring_commit(&xs_tls.producer, sizeof(struct xs_call_record));
+	if (past)
+		atomic_store_explicit(&xs_tls.producer.ring->call, 0, memory_order_relaxed);
 	xs_inside_end();
 }
 
@@ -128,7 +134,7 @@ bool xs_call_write(uint64_t tick, uint64_t duration, uint64_t header, int64_t re
 		words = begin_ready();
 	if (__builtin_expect(!words, 0))
 		return write_long(tick, duration, header, result);
-	end_ready(words, tick, duration, header, result);
+	end_ready(words, tick, duration, header, result, false);
 	return true;
 }
 
@@ -150,6 +156,5 @@ void xs_call_end(uint64_t header, int64_t result, const struct xs_call *call)
 		write_and_pass(header, result, call);
 		return;
 	}
-	end_ready(words, call->tick, xs_tick(true) - call->tick, header, result);
-	atomic_store_explicit(&xs_tls.producer.ring->call, 0, memory_order_relaxed);
+	end_ready(words, call->tick, xs_tick(true) - call->tick, header, result, true);
 }

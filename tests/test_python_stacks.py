@@ -411,6 +411,31 @@ def test_formats(app, form):
     assert run.trace_files
 
 
+TOLD_BY_AN_EXTENSION = """
+import sys
+try:
+    import _testcapi
+    like = _testcapi.CodeLike(1)
+except (ImportError, AttributeError):
+    print("none")
+else:
+    for name in ("PY_START", "PY_RESUME", "PY_RETURN", "PY_YIELD"):
+        _testcapi.monitoring_enter_scope(like, getattr(sys.monitoring.events, name))
+        for _ in range(3):
+            getattr(_testcapi, "fire_event_" + name.lower())(like, 0, *[1] * (name in ("PY_RETURN", "PY_YIELD")))
+        _testcapi.monitoring_exit_scope()
+    print("told")
+"""
+
+
+def test_functions_that_an_extension_tells_of(app):
+    """From 3.13 on: what stands for their code is no code."""
+    run = app(TOLD_BY_AN_EXTENSION, "--python-stacks=all")
+    if run.out == "none\n":
+        pytest.skip("no PyMonitoring_FirePyStartEvent(), or no module that calls it")
+    assert run.out == "told\n"
+
+
 def test_a_paused_run_has_no_functions(app):
     assert all(not counts(trace) for trace in app(CALLS, f"{OPTION} --start-paused").traces)
 

@@ -20,10 +20,19 @@ static struct py_object *done(bool is_traced)
 	return result;
 }
 
-/* count: its highest bit says something else. */
+/*
+ * count: its highest bit says something else. From 3.13 on an extension may tell of functions of
+ * its own, with any object in the code's place (PyMonitoring_FirePyStartEvent()); they are not
+ * shown.
+ */
 static struct py_function *function_of(struct py_object *const *arguments, size_t count)
 {
-	return count << 1 && py_tool_listens ? py_function(arguments[0]) : NULL;
+	const void *type;
+
+	if (!(count << 1) || !py_tool_listens)
+		return NULL;
+	memcpy(&type, (const char *)arguments[0] + XS_PYTHON_TYPE, sizeof(type));
+	return type == py_api.code ? py_function(arguments[0]) : NULL;
 }
 
 /*

@@ -49,6 +49,7 @@ struct py_api {
 	PY_FUNCTIONS(PY_MEMBER)
 	struct py_object *none;
 	const void *function_of_c; /* the type of functions that are written in C */
+	const void *code;	   /* the type of code that was compiled from Python */
 };
 #undef PY_MEMBER
 extern struct py_api py_api;

@@ -124,7 +124,8 @@ static bool find_functions(void)
 #undef PY_FIND
 	py_api.none = dlsym(RTLD_DEFAULT, "_Py_NoneStruct");
 	py_api.function_of_c = dlsym(RTLD_DEFAULT, "PyCFunction_Type");
-	return py_api.none && py_api.function_of_c;
+	py_api.code = dlsym(RTLD_DEFAULT, "PyCode_Type");
+	return py_api.none && py_api.function_of_c && py_api.code;
 }
 
 /* In the interpreter's state the list is a pointer that was NULL before, and leads to us. */
