@@ -21,6 +21,8 @@ void xs_call_within(struct xs_call *call)
 {
 	struct xs_ring *ring = xs_tls.producer.ring;
 
+	if (!ring) /* a handler has forked: this is the child */
+		return;
 	call->outer_tick = atomic_load_explicit(&ring->call_tick, memory_order_relaxed);
 	call->outer_call = xs_tls.call;
 	/*

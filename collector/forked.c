@@ -23,22 +23,38 @@ extern void *__dso_handle __attribute__((visibility("hidden")));
  * The event's stores would come into the parent's ring: memory of the child's own takes its place.
  * What is written there is forgotten with the thread's next event.
  */
+static bool replace(struct xs_ring *ring, size_t size)
+{
+	/* what is there is not read: the program may have kept it from the child (MADV_DONTFORK) */
+	return xs_sys(SYS_mmap, ring, size, PROT_READ | PROT_WRITE,
+		      MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == (long)ring;
+}
+
 static void replace_ring(struct xs_ring *ring)
 {
-	size_t size = XS_RING_HEADER + xs_tls.producer.mask + 1;
-
-	/* what is there is not read: the program may have kept it from the child (MADV_DONTFORK) */
-	if (xs_sys(SYS_mmap, ring, size, PROT_READ | PROT_WRITE,
-		   MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != (long)ring)
-		return;
 	/* there is room, and nobody who would make some */
-	atomic_store_explicit(&ring->tail, xs_tls.producer.head, memory_order_relaxed);
+	if (replace(ring, XS_RING_HEADER + xs_tls.producer.mask + 1))
+		atomic_store_explicit(&ring->tail, xs_tls.producer.head, memory_order_relaxed);
+}
+
+/*
+ * A call's begin and end store into the ring's header, also outside of an event, and a handler may
+ * have interrupted them. Of a chain of forks the last one's stays.
+ */
+static void leave_header(struct xs_ring *ring)
+{
+	static struct xs_ring *left;
+
+	if (left && left != ring)
+		(void)xs_sys(SYS_munmap, left, XS_RING_HEADER);
+	left = ring && replace(ring, XS_RING_HEADER) ? ring : NULL;
 }
 
 /* In the child, at its first instructions. */
 void xs_leave_parent(void)
 {
 	bool within = xs_tls.mark || xs_tls.busy;
+	struct xs_ring *ring = xs_tls.producer.ring;
 	struct xs_entered entered;
 
 	xs_leave_activity();
@@ -51,9 +67,10 @@ void xs_leave_parent(void)
 		xs_tls.producer = (struct xs_producer){ .ring = NULL };
 		xs_tls.slot = NULL;
 		xs_rings_leave();
+		leave_header(ring);
 		xs_self.left = xs_self.process;
-	} else if (xs_tls.producer.ring) {
-		replace_ring(xs_tls.producer.ring);
+	} else if (ring) {
+		replace_ring(ring);
 	}
 	xs_leave(&entered);
 }

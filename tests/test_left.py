@@ -425,3 +425,54 @@ def test_a_call_that_is_left_at_each_of_its_instructions(xstrace, tmp_path):
     shown = sum(call.name == "zeDriverGetApiVersion" for call in run.trace.calls)
     assert left > 30 and shown > whole  # some were left behind their record
     assert whole + left <= shown + run.trace.other["lost"] <= whole + left + 16, (whole, left, shown, run.trace.other["lost"])
+
+
+FORKS_WITHIN = r"""
+#define _GNU_SOURCE
+#include <errno.h>
+#include <level_zero/ze_api.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static volatile int child, forks, by_hand;
+static void handler(int number)
+{
+	int error = errno;
+	pid_t pid = child ? 1 : by_hand ? _Fork() : fork();
+	if (!pid) child = 1;
+	forks += !child;
+	errno = error;
+}
+int main(int argc, char **argv)
+{
+	struct itimerval timer = { { 0, 300 }, { 0, 300 } };
+	ze_driver_handle_t driver;
+	ze_api_version_t version;
+	uint32_t count = 1;
+	int after = 0, status, ended = 0;
+	by_hand = argc > 1;
+	if (zeInit(0) || zeDriverGet(&count, &driver)) return 9;
+	signal(SIGALRM, handler), setitimer(ITIMER_REAL, &timer, NULL);
+	while (child || forks < 1000) {
+		zeDriverGetApiVersion(driver, &version);
+		if (child && ++after > 20) _exit(0);
+		while (!child && waitpid(-1, &status, WNOHANG) > 0) ended += status != 0;
+	}
+	setitimer(ITIMER_REAL, &(struct itimerval){ { 0 } }, NULL);
+	while (!child && (wait(&status) > 0 || errno == EINTR)) ended += status != 0;
+	if (child) _exit(0);
+	printf("ended badly: %d\n", ended);
+	return 3;
+}
+"""
+
+
+@needs_ze
+@pytest.mark.parametrize("args", [[], ["_Fork"]], ids=["fork", "_Fork"])
+def test_a_handler_that_forks_within_a_call(xstrace, tmp_path, args):
+    """Its child goes on in the middle of what the call's begin and end store."""
+    app = compile_c(tmp_path / "forks_within", FORKS_WITHIN, "-lze_loader")
+    run = xstrace("--chrome-call-logging --follow-child-process 0", app, args, env=SoftGPU(tmp_path).env, timeout=60)
+    assert (run.status, run.out.splitlines()[-1]) == (3, "ended badly: 0")
