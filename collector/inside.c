@@ -24,6 +24,11 @@ uint64_t xs_true_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
+__attribute__((noinline)) void xs_ask_for_stack(uint32_t bytes)
+{
+	*(volatile char *)__builtin_alloca(bytes) = 0;
+}
+
 /*
  * Nothing says that the thread is inside before its signals are blocked: a handler may come at any
  * instruction until then, and leave by a jump. A thread that comes here from outside is in no call

@@ -45,12 +45,10 @@ struct xs_entered {
 
 /*
  * A program may give a stack its pages one by one, in its handler of SIGSEGV, which cannot run
- * where signals are blocked. So the next one is asked for before.
+ * where signals are blocked. So the next ones are asked for before: `bytes` below the caller. The
+ * stack pointer goes down with them: below it valgrind allows no read.
  */
-static inline void xs_ask_for_stack(uint32_t bytes)
-{
-	(void)*(const volatile char *)((const char *)__builtin_frame_address(0) - bytes);
-}
+void xs_ask_for_stack(uint32_t bytes);
 
 /*
  * From here to xs_leave() no signal arrives: no handler interrupts, no jump leaves, no cancellation

@@ -1,12 +1,21 @@
 #include "sys.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
 /* The kernel's table for processes of few files has 64: a number beyond makes it another one. */
 #define ASIDE 56
 
 _Atomic uint32_t xs_seal, xs_seal_complete, xs_sys_going;
 __thread uint32_t xs_sys_mine __attribute__((tls_model("initial-exec")));
+
+static bool is_one_file(long a, long b)
+{
+	struct stat file, other;
+
+	return !xs_sys(SYS_fstat, a, &file) && !xs_sys(SYS_fstat, b, &other) &&
+	       file.st_dev == other.st_dev && file.st_ino == other.st_ino;
+}
 
 long xs_sys_aside(long fd)
 {
@@ -17,7 +26,9 @@ long xs_sys_aside(long fd)
 	aside = xs_sys(SYS_fcntl, fd, F_DUPFD_CLOEXEC, ASIDE);
 	if (aside < 0) /* ulimit -n */
 		return fd;
-	(void)xs_sys(SYS_close, fd);
+	/* a thread that closes all that it does not know may have closed it, and opened its own */
+	if (is_one_file(fd, aside))
+		(void)xs_sys(SYS_close, fd);
 	return aside;
 }
 
