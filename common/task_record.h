@@ -63,7 +63,8 @@ struct xs_span_record {
 	struct xs_event event; /* tick: when it began */
 	uint64_t duration;     /* ticks */
 	uint32_t scope;	       /* domain, or 0 */
-	uint32_t cancelled;    /* XS_SPAN_WAIT: given up */
+	/* XS_SPAN_WAIT: it was given up. XS_SPAN_FRAME: its times could not be, and were moved */
+	uint32_t special;
 };
 static_assert(sizeof(struct xs_span_record) == 32, "multiple of 16");
 

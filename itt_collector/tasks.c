@@ -381,17 +381,19 @@ EXPORT void __itt_frame_end_v3(const __itt_domain *domain, __itt_id *id)
 static void record_frame(const __itt_domain *domain, uint64_t begin, uint64_t end)
 {
 	struct xs_span_record *record;
+	uint64_t now = xs_tick(xs_use_tsc), first = xs_life_began_tick();
 	uint32_t name, scope;
-	uint64_t now;
+	bool moved;
 
-	/* no end means now; nothing lies in the future or before the run */
-	now = xs_tick(xs_use_tsc);
-	if (!end || end > now)
+	if (!end) /* now */
+		end = now;
+	moved = begin > end || begin < first || end > now;
+	if (end > now)
 		end = now;
 	if (begin > end)
 		begin = end;
-	if (begin < xs_life_began_tick())
-		begin = xs_life_began_tick();
+	if (begin < first)
+		begin = first;
 	name = itt_frame_name((__itt_domain *)domain);
 	scope = itt_domain_id((__itt_domain *)domain);
 	record = xs_record_begin(sizeof(*record), XS_SPAN, XS_SOURCE_ITT, XS_SPAN_FRAME, name,
@@ -401,7 +403,7 @@ static void record_frame(const __itt_domain *domain, uint64_t begin, uint64_t en
 	record->event.tick = begin;
 	record->duration = end > begin ? end - begin : 0;
 	record->scope = scope;
-	record->cancelled = 0;
+	record->special = moved;
 	xs_record_end(sizeof(*record));
 }
 

@@ -353,7 +353,7 @@ static void waited(const void *address, bool cancelled)
 	record->event.tick = since;
 	record->duration = now - since;
 	record->scope = 0;
-	record->cancelled = cancelled;
+	record->special = cancelled;
 	xs_record_end(sizeof(*record));
 }
 

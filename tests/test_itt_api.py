@@ -809,6 +809,13 @@ def test_null_names(xstrace):
     assert trace.count("tasks", "bad::(no name)") >= 2
 
 
+def test_frames_that_cannot_be_are_told(xstrace):
+    """The first begins before the process, the second ends before it begins; tests/apps/itt_api_spans.c's is right."""
+    frames = [s for s in bad(xstrace, "nulls").trace.slices if s.args.get("clock") == "moved"]
+    assert [frame.name for frame in frames] == ["bad", "bad"], frames
+    assert not [s for s in xstrace(ITT, "itt_api", ["frames"]).trace.slices if "clock" in s.args]
+
+
 def test_huge_values_are_cut(xstrace):
     run = bad(xstrace, "huge")
     longest = max(run.trace.slices, key=lambda s: len(s.name))

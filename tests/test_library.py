@@ -54,7 +54,7 @@ def test_traces_one_after_the_other(xstrace, private):
         assert kernel.name == "gemm" and kernel.end - kernel.start == 100_000 and kernel.args["External id"] == 40 + number
         op, *more = sorted(tasks(trace, "aten::mm"), key=lambda s: "Input Dims" not in s.args)
         assert op.args["Input Dims"] == [[[2, 3]]] and op.start == kernel.start - 50_000
-        assert [s.args["last"] for s in more if "last" in s.args] == ([["yes"]] if number else [])
+        assert [(s.args["last"], s.args["External id"]) for s in more if "last" in s.args] == ([(["yes"], ["its own"])] if number else [])
         (violation,) = tasks(trace, "invariant violation")
         assert violation.args["assertion"] == ["a < b"] and violation.args["group_profile_id"] == ["2"]
 

@@ -72,8 +72,11 @@ static void describe(unsigned number, unsigned many)
 	     xstrace_activity_metadata(trace, first + 1, "Input Dims", "[[2, 3]]", false));
 	for (unsigned i = 0; i < many; i++)
 		must("add", xstrace_cpu_trace_add(trace, &list[1], 1, &first));
-	if (many)
+	if (many) {
 		must("metadata", xstrace_activity_metadata(trace, first, "last", "yes", true));
+		must("metadata",
+		     xstrace_activity_metadata(trace, first, "External id", "its own", true));
+	}
 	must("transfer", xstrace_cpu_trace_transfer(trace, now));
 	must("metadata", xstrace_metadata("note", "a \"text\" \xff"));
 	must("json",

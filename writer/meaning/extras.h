@@ -49,6 +49,7 @@ struct xs_extra {
 	/* it began before something that is shown already: not on the thread's own track */
 	bool displaced;
 	bool cancelled; /* a wait */
+	bool moved;	/* a frame: the nearest place that can be, not what the program said */
 	bool unplaced;	/* where it lies is arbitrary, not how long it is */
 	struct xs_own_time began;
 	struct xs_counted counted; /* up to its begin; once it has ended: by it */

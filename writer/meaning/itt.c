@@ -156,8 +156,10 @@ static void read_span(struct xs_track *track, const struct xs_span_record *recor
 	}
 	if (!process->open_count)
 		return;
-	if (wait && record->cancelled && xs_extra_of(process, &task))
-		task.extra->cancelled = true;
+	if (record->special && xs_extra_of(process, &task)) {
+		task.extra->cancelled = wait;
+		task.extra->moved = !wait;
+	}
 	XS_TELL_SINKS(process, slice, process, &span);
 	xs_extra_drop(process, &task);
 	if (wait && end > track->last_ns)

@@ -280,6 +280,8 @@ static __attribute__((noinline)) char *put_flags(char *o, const struct xs_extra 
 		o = xs_put(o, "\"cancelled\":true,");
 	if (extra && extra->unplaced)
 		o = xs_put(o, "\"clock\":\"not placed\",");
+	if (extra && extra->moved)
+		o = xs_put(o, "\"clock\":\"moved\",");
 	if (unfinished)
 		o = xs_put(o, "\"unfinished\":true,");
 	return o;
@@ -301,7 +303,7 @@ char *xs_chrome_put_args(char *o, struct xs_process *process, const struct xs_id
 	}
 	if (text && text > first)
 		o = xs_put(text, ",");
-	if (cut || unfinished || (extra && (extra->cancelled || extra->unplaced)))
+	if (cut || unfinished || (extra && (extra->cancelled || extra->unplaced || extra->moved)))
 		o = put_flags(o, extra, cut, unfinished);
 	if (o == first)
 		return begin;

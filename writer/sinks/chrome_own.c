@@ -20,6 +20,23 @@ struct xs_chrome_about {
 	} about[ABOUTS_MAX];
 };
 
+/* The program has given it itself, as in Kineto's format: a second one would hide the first. */
+static bool has_external_id(const struct xs_process *process, const struct xs_activity *activity)
+{
+	const unsigned char *values;
+	uint32_t at = 0;
+	struct xs_arg arg;
+	size_t length;
+
+	while (xs_args_next(activity->args, activity->length, &at, &arg, &values)) {
+		const char *key = xs_text_of(process->run, arg.key, &length);
+
+		if (length == strlen("External id") && !memcmp(key, "External id", length))
+			return true;
+	}
+	return false;
+}
+
 void xs_chrome_activity(struct xs_track *track, const struct xs_activity *activity)
 {
 	struct xs_process *process = track->process;
@@ -31,7 +48,7 @@ void xs_chrome_activity(struct xs_track *track, const struct xs_activity *activi
 	if (!o)
 		return;
 	o = xs_chrome_put_args(o, process, NULL, &args, false);
-	if (record->correlation) {
+	if (record->correlation && !has_external_id(process, activity)) {
 		o = o[-1] == '}' ? xs_put(o - 1, ",") : xs_put(o, ",\"args\":{");
 		o = xs_put(xs_put_count(o, "\"External id\":", record->correlation), "}");
 	}
