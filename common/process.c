@@ -139,6 +139,13 @@ bool xs_pid_alive(pid_t pid, uint64_t start)
 	return xs_sys(SYS_kill, pid, 0) != -ESRCH;
 }
 
+bool xs_pid_stopped(pid_t pid)
+{
+	struct stat_text stat;
+
+	return read_stat(pid, &stat) && (stat.state == 'T' || stat.state == 't');
+}
+
 /* Linux's struct pidfd_info, <linux/pidfd.h>. */
 struct exit_info {
 	uint64_t mask, cgroup;

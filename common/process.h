@@ -30,6 +30,9 @@ pid_t xs_pid_parent(pid_t pid);
  */
 bool xs_pid_alive(pid_t pid, uint64_t start);
 
+/* By SIGSTOP and its like, or by a tracer. */
+bool xs_pid_stopped(pid_t pid);
+
 /*
  * How a process ended, as wait() tells its parent, for a caller that is not its parent: known while
  * the process is a zombie, and since Linux 6.15 to holders of a pidfd (-1: none). start: as above,

@@ -24,12 +24,6 @@ int xs_print_trace(char *path)
 	return gone ? XS_EXIT_SELF : 0;
 }
 
-static bool written(const struct xs_control *control, uint32_t number)
-{
-	return (int32_t)(atomic_load_explicit(&control->dumped, memory_order_acquire) - number) >=
-	       0;
-}
-
 static int tell_no_room(const struct xs_launch *launch, const char *session)
 {
 	xs_tell("xstrace: --dump %s: no trace could be written in %s; xstrace has said why where "
@@ -91,16 +85,8 @@ static int dump(const struct xs_launch *launch, const char *name)
 		return XS_EXIT_SELF;
 	}
 	number = xs_control_dump(control, launch->mailbox, XS_DUMP_SESSION);
-	while (!written(control, number)) {
-		uint32_t seen = atomic_load_explicit(&control->dumped, memory_order_acquire);
-
-		if (!xs_session_drain_lives(control)) {
-			xs_tell("xstrace: --dump %s: the session has just ended\n", name);
-			return XS_EXIT_SELF;
-		}
-		if ((int32_t)(seen - number) < 0)
-			xs_futex_wait(&control->dumped, seen, 50000000);
-	}
+	if (!xs_session_await(launch, name, "--dump", &control->dumped, number))
+		return XS_EXIT_SELF;
 	return tell_files(launch, name,
 			  atomic_load_explicit(&control->dumped, memory_order_relaxed));
 }

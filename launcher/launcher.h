@@ -270,6 +270,12 @@ int xs_session_each(const char *session,
 		    int (*act)(const struct xs_launch *launch, const char *session));
 bool xs_session_drain_lives(const struct xs_control *control);
 /*
+ * Waits until the drain process has served a request: *served, a futex, has come so far. False: it
+ * will not, and a line has said why.
+ */
+bool xs_session_await(const struct xs_launch *launch, const char *session, const char *option,
+		      _Atomic uint32_t *served, uint32_t request);
+/*
  * Why a file of the run directory is not there: is the run ending? Its files go before that can be
  * seen, so this waits for 100 ms.
  */

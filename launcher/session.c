@@ -26,6 +26,9 @@ enum session_state {
 	SESSION_FOREIGN, /* somebody else's, or not made by this version of xstrace */
 };
 
+/* For a second it has been stopped whenever one looked: nobody is about to go on with it. */
+#define STOPPED_LOOKS 20
+
 bool xs_session_drain_lives(const struct xs_control *control)
 {
 	return control->consumer.pid &&
@@ -40,6 +43,29 @@ bool xs_session_ends(const struct xs_launch *launch)
 			return true;
 		(void)usleep(5000);
 	}
+	return false;
+}
+
+bool xs_session_await(const struct xs_launch *launch, const char *session, const char *option,
+		      _Atomic uint32_t *served, uint32_t request)
+{
+	const struct xs_control *control = launch->control;
+
+	for (unsigned stopped = 0; stopped < STOPPED_LOOKS;) {
+		uint32_t seen = atomic_load_explicit(served, memory_order_acquire);
+
+		if ((int32_t)(seen - request) >= 0)
+			return true;
+		if (!xs_session_drain_lives(control)) {
+			xs_tell("xstrace: %s %s: the session has just ended\n", option, session);
+			return false;
+		}
+		stopped = xs_pid_stopped(control->consumer.pid) ? stopped + 1 : 0;
+		xs_futex_wait(served, seen, 50000000);
+	}
+	xs_tell("xstrace: %s %s: the session's drain process is stopped: kill -CONT %d, then ask "
+		"again\n",
+		option, session, control->consumer.pid);
 	return false;
 }
 

@@ -12,12 +12,6 @@
 
 #define LINE_MAX_BYTES 4096
 
-static bool served(const struct xs_control *control, uint32_t number)
-{
-	return (int32_t)(atomic_load_explicit(&control->stacks_served, memory_order_acquire) -
-			 number) >= 0;
-}
-
 /* What the drain process has written for request `number`: text of programs' making. */
 static bool print(const struct xs_launch *launch, uint32_t number)
 {
@@ -50,16 +44,8 @@ static int show(const struct xs_launch *launch, const char *session)
 		atomic_fetch_add_explicit(&control->stacks_asked, 1, memory_order_release) + 1;
 
 	xs_doorbell_ring(&launch->mailbox->bell);
-	while (!served(control, number)) {
-		uint32_t seen = atomic_load_explicit(&control->stacks_served, memory_order_acquire);
-
-		if (!xs_session_drain_lives(control)) {
-			xs_tell("xstrace: --stacks %s: the session has just ended\n", session);
-			return XS_EXIT_SELF;
-		}
-		if ((int32_t)(seen - number) < 0)
-			xs_futex_wait(&control->stacks_served, seen, 50000000);
-	}
+	if (!xs_session_await(launch, session, "--stacks", &control->stacks_served, number))
+		return XS_EXIT_SELF;
 	if (print(launch, atomic_load_explicit(&control->stacks_served, memory_order_relaxed)))
 		return 0;
 	if (xs_session_ends(launch))

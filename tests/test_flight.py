@@ -230,6 +230,21 @@ def test_dump_of_a_session(xstrace):
     assert gone.returncode == 125 and f"no session {name}" in gone.stderr
 
 
+@pytest.mark.parametrize("option", ["--dump", "--stacks"])
+def test_a_session_whose_drain_process_is_stopped(xstrace, option):
+    name = f"test-{os.getpid()}"
+    run = start(xstrace, f"--session {name} {FLIGHT} 60s", "tasks t 10 wait")
+    drain = run.drain
+    os.kill(drain, signal.SIGSTOP)
+    done = subprocess.run([XSTRACE, option, name], capture_output=True, text=True, timeout=20)
+    assert (done.returncode, done.stdout) == (125, "")
+    assert done.stderr == f"xstrace: {option} {name}: the session's drain process is stopped: kill -CONT {drain}, then ask again\n"
+    os.kill(drain, signal.SIGCONT)
+    done = subprocess.run([XSTRACE, option, name], capture_output=True, text=True, timeout=20)
+    assert (done.returncode, done.stderr) == (0, "") and done.stdout
+    finish(run)
+
+
 def test_sigusr1_is_the_recorders_alone(xstrace):
     """With a flight recorder it does not reach the application, which would die of it."""
     run = start(xstrace, FLIGHT + " 60s", "tasks t 10 wait tasks t 10")
