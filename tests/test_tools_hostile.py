@@ -745,6 +745,31 @@ def test_a_text_that_is_too_large(tmp_path, words):
     assert done.returncode and "huge: more than 64 MiB" in done.stderr and done.stderr.count("\n") == 1, done.stderr
 
 
+@pytest.mark.parametrize("verb", ["equals to", "starts with", "ends with"])
+def test_names_that_begin_with_each_other(tmp_path, verb):
+    """A schema is as deep as there are such: both commands take, or refuse, the same."""
+    (tmp_path / "in.json").write_text(TRACE)
+    for count in (399, 400, 3000):
+        (tmp_path / "s.ini").write_text(f"[few if {verb}]\n" + "\n".join("a" * n for n in range(1, count + 1)))
+        told = []
+        for words in (
+            python("categorize.py", "--ini", "s.ini", "--json", "s.json"),
+            python("summary.py", "--input", "in.json", "--schema", "s.ini"),
+            python("summary.py", "--input", "in.json", "--schema", "s.json"),
+        ):
+            if "--schema" in words and not (tmp_path / words[-1]).exists():
+                continue
+            done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=30, preexec_fn=little_memory)
+            told.append((done.returncode, done.stderr.partition("s.ini: ")[2]))
+        (tmp_path / "s.json").unlink(missing_ok=True)
+        many = "more than 398 names, each of which begins (or ends) with the one before\n"
+        assert told == ([(0, "")] * 3 if count < 400 else [(1, many)] * 2), (count, told)
+
+
+def little_memory():
+    resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
+
+
 @pytest.mark.parametrize("text", [b"\0" * 30_000, b"x" * 30_000, b"-l " * 20_000, b"-l " * 30_000, None], ids=range(5))
 def test_options_of_a_file_that_are_none(tmp_path, text):
     """A file of options is bounded, and what is wrong with it is one short line."""

@@ -64,22 +64,25 @@ def schema_of(rules, ignore_spaces=True):
     return {"ignore_spaces": ignore_spaces, "direct": _tree(direct), "reverse": _tree(reverse)}
 
 
-def _tree(rules):
-    """The prefix tree of (text, category, is exact). All texts that begin alike share a branch, as long as the shortest of them."""
-    length = min((len(text) for text, _, _ in rules), default=1)
+def _tree(rules, begin=0, depth=0):
+    """The prefix tree of (text, category, is exact), from `begin` on. All texts that begin alike share a branch, as long as the shortest of them."""
+    if depth > DEEPEST - 2:  # below it are two levels more
+        raise Misuse(f"more than {DEEPEST - 2} names, each of which begins (or ends) with the one before")
+    end = min((len(text) for text, _, _ in rules), default=begin + 1)
     branches, longer = {}, {}
-    for text, category, is_exact in rules:
-        key, rest = text[:length], text[length:]
-        if rest:
-            longer.setdefault(key, []).append((rest, category, is_exact))
+    for rule in rules:
+        text, category, is_exact = rule
+        key = text[begin:end]
+        if len(text) > end:
+            longer.setdefault(key, []).append(rule)
         elif is_exact:
             branches[key] = {"next": {"": {"category": category}}}
         else:
             branches[key] = {"category": category}
     for key, rest in longer.items():
-        here, below = branches.get(key, {}), _tree(rest)
+        here, below = branches.get(key, {}), _tree(rest, end, depth + 1)
         branches[key] = {**here, **below, "next": {**below["next"], **here.get("next", {})}}
-    return {"length": length, "next": branches}
+    return {"length": end - begin, "next": branches}
 
 
 def category_of(schema, name):
