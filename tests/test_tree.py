@@ -740,3 +740,29 @@ def test_thousands_of_children_that_record_nothing(xstrace):
     )
     run = xstrace("--chrome-itt-logging", app)
     assert run.trace.other["overhead"]["drain_cpu_ns"] < 500_000_000
+
+
+def test_names_that_are_taken_again_and_again(xstrace):
+    """Programs that are each the first process of a PID namespace, and two images of it: of all these the pid is 1, and of former runs, too."""
+    app = compile_c(
+        xstrace.home / "turn",
+        "#include <ittnotify.h>\n#include <stdlib.h>\n#include <unistd.h>\nint main(int argc, char **argv)\n{\n"
+        '\t__itt_domain *domain = __itt_domain_create("turn");\n'
+        "\t__itt_task_begin(domain, __itt_null, __itt_null, __itt_string_handle_create(\"task\"));\n\t__itt_task_end(domain);\n"
+        '\tint left = atoi(argv[1]);\n\tchar text[16] = {(char)(left / 100 + 48), (char)(left / 10 % 10 + 48), (char)(left % 10 + 48)};\n'
+        "\tif (left)\n\t\ttext[2]--, text[2] < 48 ? text[2] = 57, text[1]-- : 0, execl(argv[2], argv[2], text, argv[0], (char *)0);\n"
+        "\treturn left;\n}\n",
+    )
+    os.link(app, xstrace.home / "other")
+    out = xstrace.home / "out"
+    out.mkdir()
+    for name in "turn", "other":
+        for number in range(1, 2000):
+            (out / f"{name}.1{f'-{number}' if number > 1 else ''}.json").touch()
+    run = xstrace(f"{ITT} --output-dir-path {out}", "unshare", ["--pid", "--fork", app, "59", xstrace.home / "other"])
+    if run.status:
+        pytest.skip("no PID namespaces")
+    traces = [Trace(out / f"{name}.1-{number}.json") for number in range(2000, 2030) for name in ("turn", "other")]
+    assert all(trace.count("tasks", "turn::task") == 1 for trace in traces)
+    ns = max(trace.other["overhead"]["drain_cpu_ns"] for trace in traces)
+    assert ns < 500_000_000

@@ -18,6 +18,7 @@
 
 #include "below.h"
 #include "files.h"
+#include "hash.h"
 #include "kept.h"
 #include "paths.h"
 #include "stored.h"
@@ -27,10 +28,12 @@
 
 /*
  * Which number the newest name of its kind got. A process that calls exec a thousand times has a
- * thousand names that are taken: each image begins where the one before ended, or all would be
- * tried.
+ * thousand names that are taken, and so have programs that are each the first process of a PID
+ * namespace: each begins where the one before ended, or all would be tried. Images may take turns,
+ * so neither may have the other's place.
  */
-#define NUMBERED 64u
+#define NUMBERED 256u
+#define WAYS	 4u /* a divisor of it: places that a name may have */
 static struct numbered {
 	char comm[16];
 	int32_t pid;
@@ -39,13 +42,21 @@ static struct numbered {
 
 static struct numbered *numbered_of(const struct xs_process *process, unsigned kind)
 {
-	struct numbered *of = &numbered[((uint32_t)process->pid * 16u + kind) % NUMBERED];
+	static unsigned turn;
+	uint64_t words[4] = { (uint32_t)process->pid, kind };
+	struct numbered *set, *of;
 
 	_Static_assert(sizeof(of->comm) == sizeof(process->comm), "a process's name");
-	if (of->pid != process->pid || of->kind != kind || strcmp(of->comm, process->comm) != 0) {
-		*of = (struct numbered){ .pid = process->pid, .kind = kind, .number = 1 };
-		memcpy(of->comm, process->comm, sizeof(of->comm));
-	}
+	_Static_assert(sizeof(of->comm) == 2 * sizeof(words[0]), "room for it");
+	memcpy(&words[2], process->comm, strnlen(process->comm, sizeof(of->comm)));
+	set = &numbered[xs_hash(words, 4) % (NUMBERED / WAYS) * WAYS];
+	for (of = set; of < set + WAYS; of++)
+		if (of->pid == process->pid && of->kind == kind &&
+		    !memcmp(of->comm, &words[2], sizeof(of->comm)))
+			return of;
+	of = &set[turn++ % WAYS];
+	*of = (struct numbered){ .pid = process->pid, .kind = kind, .number = 1 };
+	memcpy(of->comm, &words[2], sizeof(of->comm));
 	return of;
 }
 
@@ -204,6 +215,11 @@ static int create_trace(struct xs_run *run, enum xs_base base, const char *path,
 
 	if (directory < 0)
 		return directory;
+	/* the names of former runs are tried one by one: not with a new file for each */
+	if (!faccessat(directory, name, F_OK, AT_SYMLINK_NOFOLLOW)) {
+		close(directory);
+		return -EEXIST;
+	}
 	fd = openat(directory, ".", O_RDWR | O_TMPFILE | O_CLOEXEC, 0666);
 	if (fd >= 0) {
 		(void)xs_file_lock(fd);
