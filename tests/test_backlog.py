@@ -469,3 +469,29 @@ def test_a_full_disk_makes_the_thread_wait(xstrace):
         check_truth(run.trace, path)
         assert run.trace.other["lost"] == 0 and "corrupt_rings" not in run.trace.other
         assert not spools(run.cwd, disk)
+
+
+@pytest.mark.parametrize("limit", [8, 9, 10])
+def test_recover_that_has_no_descriptors_for_the_spool(xstrace, limit):
+    """What is in it is not taken for spoilt: all stays, for a second one."""
+    run, app, path = start_on_disk(xstrace, 4 * MIB)
+    os.kill(run.drain, signal.SIGKILL)
+    os.kill(app, signal.SIGKILL)
+    run.wait()
+    wait_until(lambda: not os.path.exists(f"/proc/{app}"))
+    directory = run.dir
+    done = subprocess.run(
+        [XSTRACE, "--recover", directory],
+        cwd=run.cwd,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit)),
+    )
+    if done.returncode:
+        assert done.returncode == 125 and os.path.exists(directory) and spools(run.cwd), done.stderr
+        assert "ulimit -n" in done.stderr
+    recovered(run)
+    check_truth(run.trace, path, all_of_them=False)
+    assert "corrupt_rings" not in run.trace.other and "unread_files" not in run.trace.other
+    assert not spools(run.cwd)

@@ -7,6 +7,7 @@
  */
 #include "backlog.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -14,6 +15,7 @@
 
 #include "chunks.h"
 #include "pauses.h"
+#include "unread.h"
 
 #define PORTION	  8192u	     /* bytes that are read before the rings are looked at */
 #define PER_RING  64u	     /* bytes read for each ring that a look costs */
@@ -148,21 +150,24 @@ void xs_backlog_committed(struct xs_track *track)
 		xs_backlog_forget(track);
 }
 
-/* All chunks that a killed drain process had filled for the track, from track->pos to `end`. */
-static bool find_chunks(struct xs_backlog *backlog, struct xs_track *track, uint64_t end)
+/*
+ * All chunks that a killed drain process had filled for the track, from track->pos to `end`. 0 or
+ * -errno.
+ */
+static int find_chunks(struct xs_backlog *backlog, struct xs_track *track, uint64_t end)
 {
 	uint64_t size = backlog->chunks.size;
+	int error = 0;
 
 	if (!begin(backlog, track, track->pos))
-		return false;
+		return -ENOMEM;
 	if (end - (track->pos & ~(size - 1)) > track->moved.room)
-		return false;
+		return track->moved.room < backlog->room ? -ENOMEM : -EBADMSG;
 	track->moved.end = end;
-	for (uint64_t at = track->pos & ~(size - 1); (int64_t)(end - at) > 0; at += size)
-		if (!xs_chunks_find(&backlog->chunks, &track->moved.chunks, track->kept->owner, at,
-				    place(track, at)))
-			return false;
-	return true;
+	for (uint64_t at = track->pos & ~(size - 1); !error && (int64_t)(end - at) > 0; at += size)
+		error = xs_chunks_find(&backlog->chunks, &track->moved.chunks, track->kept->owner,
+				       at, place(track, at));
+	return error;
 }
 
 /*
@@ -194,6 +199,7 @@ void xs_backlog_restore(struct xs_track *track)
 {
 	struct xs_backlog *backlog = track->process->run->backlog;
 	uint64_t end = atomic_load(&track->kept->moved);
+	int error;
 
 	track->committed = track->pos;
 	if (!backlog)
@@ -204,10 +210,16 @@ void xs_backlog_restore(struct xs_track *track)
 		go_to_ring(track);
 		return;
 	}
-	if (end - track->pos - 1 >= backlog->room || find_chunks(backlog, track, end))
+	if (end - track->pos - 1 >= backlog->room)
+		return;
+	error = find_chunks(backlog, track, end);
+	if (!error)
 		return;
 	xs_backlog_forget(track);
-	track->process->corrupt++;
+	if (xs_unread_for_want(error))
+		track->process->no_backlog = error;
+	else
+		track->process->corrupt++;
 	track->pos = track->committed = end;
 }
 

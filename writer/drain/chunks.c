@@ -18,6 +18,7 @@
 
 #include "memory.h"
 #include "text.h"
+#include "unread.h"
 
 #define NAME	    "backlog"
 #define SIZE_LEAST  4096u
@@ -60,7 +61,7 @@ void xs_chunks_init(struct xs_chunks *chunks, struct xs_run *run, uint64_t memor
 	in_memory->start = HEADER + table_size(chunks);
 }
 
-static bool map_file(struct xs_chunks *chunks)
+static int map_file(struct xs_chunks *chunks)
 {
 	const struct xs_run *run = chunks->run;
 	struct xs_chunk_store *store = &chunks->store[XS_CHUNK_MEMORY];
@@ -68,17 +69,20 @@ static bool map_file(struct xs_chunks *chunks)
 
 	store->fd =
 		xs_shm_open(run->directory, NAME, run->recovering ? XS_SHM_OPEN : XS_SHM_CREATE);
-	if (store->fd < 0 || !xs_run_can_spare(run, store->fd) ||
-	    (!run->recovering &&
-	     ftruncate(store->fd, (off_t)(store->start + store->count * chunks->size)) < 0))
-		return false;
+	if (store->fd < 0)
+		return store->fd;
+	if (!xs_run_can_spare(run, store->fd))
+		return -EMFILE;
+	if (!run->recovering &&
+	    ftruncate(store->fd, (off_t)(store->start + store->count * chunks->size)) < 0)
+		return -errno;
 	map = mmap(NULL, store->start, PROT_READ | PROT_WRITE, MAP_SHARED, store->fd, 0);
 	if (map == MAP_FAILED)
-		return false;
+		return -ENOMEM;
 	chunks->spool = (void *)map;
 	chunks->table = (void *)(map + HEADER);
 	chunks->next = calloc(count(chunks), sizeof(*chunks->next));
-	return chunks->next && xs_shm_present(map, HEADER);
+	return chunks->next && xs_shm_present(map, HEADER) ? 0 : -ENOMEM;
 }
 
 /* Its file is made when the first ring is full. */
@@ -86,9 +90,11 @@ static bool has_memory(struct xs_chunks *chunks)
 {
 	struct xs_chunk_store *store = &chunks->store[XS_CHUNK_MEMORY];
 
-	/* without its table there is nothing on disk either */
-	if (store->fd < 0 && !store->failed)
-		store->failed = chunks->store[XS_CHUNK_DISK].failed = !map_file(chunks);
+	if (store->fd < 0 && !store->failed) {
+		store->error = map_file(chunks);
+		/* without its table there is nothing on disk either */
+		store->failed = chunks->store[XS_CHUNK_DISK].failed = store->error < 0;
+	}
 	return !store->failed;
 }
 
@@ -102,22 +108,26 @@ static bool has_disk(struct xs_chunks *chunks)
 		return !store->failed;
 	store->fd = recovering ? xs_spool_open(chunks->spool)
 			       : xs_spool_create(chunks->run, chunks->spool);
-	store->failed = store->fd < 0 || !xs_run_can_spare(chunks->run, store->fd);
+	store->error = store->fd < 0				  ? store->fd
+		       : xs_run_can_spare(chunks->run, store->fd) ? 0
+								  : -EMFILE;
+	store->failed = store->error < 0;
 	return !store->failed;
 }
 
-/* A killed drain process has left records there. */
-static bool has_them(struct xs_chunks *chunks, struct xs_chunk_store *store)
+/* A killed drain process has left records there. 0 or -errno; what the file is to blame for is
+ * told. */
+static int find_them(struct xs_chunks *chunks, struct xs_chunk_store *store)
 {
-	bool has = store->fd >= 0 || has_disk(chunks);
-
-	if (!has && !store->error_told)
+	if (!store->failed && (store->fd >= 0 || has_disk(chunks)))
+		return 0;
+	if (!store->error_told && !xs_unread_for_want(store->error))
 		xs_tell("[WARNING] %.*s, with records that were still to be written: %s\n",
 			(int)sizeof(chunks->spool->path) - 1, chunks->spool->path,
-			store->fd == -EPERM ? "it is not the file that it was"
-					    : strerror(-store->fd));
-	store->error_told |= !has;
-	return has;
+			store->error == -EPERM ? "it is not the file that it was"
+					       : strerror(-store->error));
+	store->error_told = true;
+	return store->error;
 }
 
 static struct xs_chunk_store *store_of(struct xs_chunks *chunks, uint32_t number)
@@ -252,7 +262,7 @@ static void give_back(struct xs_chunks *chunks, uint32_t chunk)
 	*to = chunk;
 }
 
-/* Maps it where its bytes belong, too. */
+/* Maps it where its bytes belong, too. False: there is no memory. */
 static bool append(struct xs_chunks *chunks, struct xs_chunk_list *list, uint32_t chunk,
 		   uint64_t position, void *at)
 {
@@ -296,23 +306,27 @@ bool xs_chunks_add(struct xs_chunks *chunks, struct xs_chunk_list *list, uint32_
 	return false;
 }
 
-bool xs_chunks_find(struct xs_chunks *chunks, struct xs_chunk_list *list, uint32_t owner,
-		    uint64_t position, void *at)
+int xs_chunks_find(struct xs_chunks *chunks, struct xs_chunk_list *list, uint32_t owner,
+		   uint64_t position, void *at)
 {
 	uint32_t all = count(chunks), first = list->first ? list->last : 0;
+	int error;
 
 	if (!has_memory(chunks))
-		return false;
+		return chunks->store[XS_CHUNK_MEMORY].error;
 	/* mostly the one behind the last */
 	for (uint32_t i = 0; i < all; i++) {
 		uint32_t number = first + i < all ? first + i : first + i - all;
 		const struct xs_chunk_entry *entry = &chunks->table[number];
 
-		if (atomic_load(&entry->owner) == owner && entry->position == position)
-			return has_them(chunks, store_of(chunks, number)) &&
-			       append(chunks, list, number + 1, position, at);
+		if (atomic_load(&entry->owner) != owner || entry->position != position)
+			continue;
+		error = find_them(chunks, store_of(chunks, number));
+		if (error < 0)
+			return error;
+		return append(chunks, list, number + 1, position, at) ? 0 : -ENOMEM;
 	}
-	return false;
+	return -ENOENT;
 }
 
 /* Returns number + 1; 0: no chunk of the list has the byte. */

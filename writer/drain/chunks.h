@@ -28,6 +28,7 @@ enum xs_chunk_kind { XS_CHUNK_MEMORY, XS_CHUNK_DISK, XS_CHUNK_KINDS };
 struct xs_chunk_store {
 	int fd; /* -1: no file yet */
 	bool failed;
+	int error; /* -errno: why; 0: not known */
 	bool error_told;
 	uint32_t first, count; /* numbers of its chunks */
 	uint64_t start;	       /* where the first one lies in the file */
@@ -63,9 +64,9 @@ bool xs_chunks_has_room(const struct xs_chunks *chunks);
  */
 bool xs_chunks_add(struct xs_chunks *chunks, struct xs_chunk_list *list, uint32_t owner,
 		   uint64_t position, void *at);
-/* Likewise the one that a killed drain process has filled. */
-bool xs_chunks_find(struct xs_chunks *chunks, struct xs_chunk_list *list, uint32_t owner,
-		    uint64_t position, void *at);
+/* Likewise the one that a killed drain process has filled. 0 or -errno; -ENOENT: there is none. */
+int xs_chunks_find(struct xs_chunks *chunks, struct xs_chunk_list *list, uint32_t owner,
+		   uint64_t position, void *at);
 /* Has the list the byte? */
 bool xs_chunks_has(const struct xs_chunks *chunks, const struct xs_chunk_list *list,
 		   uint64_t position);

@@ -62,6 +62,8 @@ void xs_unread_end(struct xs_process *process, bool overwritten)
 
 	if (overwritten) /* nor does it say what there is */
 		xs_unread_begin(process);
+	if (process->no_backlog)
+		xs_unread_note(process, "backlog", process->no_backlog);
 	if (has_no_trace(process))
 		xs_unread_note(process, process->name, -ENOMEM);
 	if (!process->unread.files || !run->recovering)

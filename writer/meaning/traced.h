@@ -134,6 +134,7 @@ struct xs_process {
 	struct xs_named_thread *named_threads; /* threads.c; NULL: none yet */
 	bool unwritten;	       /* its file took no more, and `lost` is the least that can be */
 	bool again;	       /* --recover: likewise, so its files stay for another one */
+	int no_backlog;	       /* --recover: -errno, for want of what records there are missing */
 	uint64_t untimed_here; /* commands that have a record, and no times of their own */
 	uint64_t events, lost, untimed, unmeasured, unsampled, unmatched, corrupt, threads_omitted;
 	/* left out: what the program or a driver has told of their times cannot be */
