@@ -14,6 +14,7 @@ pytestmark = pytest.mark.skipif(not HAVE_SOFTCUDA, reason="no headers of CUDA an
 KERNELS = "--chrome-kernel-logging"
 MODES = ["bytes", "words", "pointers", "lengths", "heads", "zero", "bits", "swap"]
 LAUNCHES = 10_000
+ACTIVITY, MADE = 548, 24  # where the words lie, in struct xs_process_file and struct xs_activity_file
 
 
 def start(place, tmp_path, options=(KERNELS,), **settings):  # noqa: F811
@@ -110,6 +111,28 @@ def test_recover_of_files_that_are_spoilt(xstrace, tmp_path, how):
     else:
         (line,) = [line for line in done.said if "could not be read" in line]
         assert f"c{process}.{number}: it was {'removed' if 'removed' in how else 'cut'}" in line and run.trace.other["unread_files"] == 1
+
+
+@pytest.mark.parametrize("word", ["activity", "made"])
+def test_recover_where_a_word_says_that_there_are_no_files(xstrace, tmp_path, word):
+    """The program's own file says whether there are any, their first one which: the files that are there are read, and the word is told."""
+    cuda = SoftCUDA(tmp_path, CUT_EVERY=500)
+    run = xstrace.start(KERNELS, "cuda_loop", [LAUNCHES], env=cuda.env)
+    wait_until(lambda: glob.glob(f"{run.dir}/c*.2"))
+    os.kill(run.drain, signal.SIGKILL)
+    run.wait(60)
+    (process,) = (name[1:] for name in os.listdir(run.dir) if name.startswith("p") and ".s" not in name)
+    file, at, size = (f"p{process}", ACTIVITY, 4) if word == "activity" else (f"c{process}.0", MADE, 8)
+    with open(os.path.join(run.dir, file), "r+b") as out:
+        out.seek(at)
+        assert int.from_bytes(out.read(size), "little") in ((1,) if word == "activity" else [(1 << n) - 1 for n in range(2, 65)])
+        out.seek(at)
+        out.write(bytes(size))
+    done = xstrace.bare(XSTRACE, ["--recover", run.dir], cwd=run.cwd)
+    assert done.status == 125 and any("not as they should be" in line for line in done.said), done.said
+    run.collect()
+    other = run.trace.other
+    assert len(run.trace.device) == LAUNCHES and other["corrupt_rings"] == 1, other
 
 
 def full(directory, process):

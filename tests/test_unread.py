@@ -225,3 +225,26 @@ def test_recover_that_cannot_begin(xstrace, crowd, hard):
         assert done.returncode == 0, done.stderr
         run.collect()
     assert run.trace.count("tasks") == TASKS
+
+
+WORDS = {"slots": (0, 52, 8), "used": (0, 64, 8), "segments": (0, 68, 1), "slots of the second": (1, 8, 64), "used of the second": (1, 12, None)}
+
+
+@pytest.mark.parametrize("value", [0, 1, 1 << 20])
+@pytest.mark.parametrize("word", WORDS)
+def test_a_word_that_says_how_many_rings_there_are(xstrace, crowd, word, value):
+    """Somebody has changed it before --recover: the rings tell themselves which have records. (`segments` says how many files.)"""
+    run = killed_run(xstrace, crowd)
+    number, at, was = WORDS[word]
+    (file,) = [file for file in Path(run.dir).glob("p*") if file.name.endswith(".s1") == bool(number)]
+    data = bytearray(file.read_bytes())
+    if was is not None:
+        assert int.from_bytes(data[at : at + 4], "little") == was
+    same = int.from_bytes(data[at : at + 4], "little") == value
+    with open(file, "r+b") as out:
+        out.seek(at)
+        out.write(value.to_bytes(4, "little"))
+    done = xstrace.bare(XSTRACE, ["--recover", run.dir], cwd=run.cwd)
+    assert done.status == 125 or same or (value > 1 and "used" in word), done.said
+    run.collect()
+    assert run.trace.count("tasks") == TASKS and run.trace.other["lost"] == 0, done.said

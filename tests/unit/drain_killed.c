@@ -317,7 +317,7 @@ static void move_twice(unsigned *n)
 	if (!pid) {
 		xs_backlog_open(&dir.run, &processes);
 		processes = adopt();
-		xs_process_find_tracks(processes);
+		xs_process_find_tracks(processes, false);
 		xs_backlog_relieve(&dir.run, UINT64_MAX);
 		(void)raise(SIGSTOP);
 		xs_backlog_relieve(&dir.run, UINT64_MAX);

@@ -77,7 +77,7 @@ static void spoilt_backlog(void)
 			data[step + step / 2 + offsetof(struct xs_event, words)] = 1;
 		list = process = adopt();
 		xs_backlog_open(&dir.run, &list);
-		xs_process_find_tracks(process);
+		xs_process_find_tracks(process, false);
 		CHECK(xs_backlog_relieve(&dir.run, UINT64_MAX) == 5 * step, "not moved");
 		memset(data, 0xff, 5 * step);
 		finish(process);
@@ -285,7 +285,7 @@ static void no_way_back(void)
 		atomic_store(&ring->head, heads[i]);
 		dir.run.recovering = true;
 		process = adopt();
-		xs_process_find_tracks(process);
+		xs_process_find_tracks(process, false);
 		xs_process_read(process, true);
 		CHECK(process->corrupt, "head %" PRIx64, heads[i]);
 		finish(process);

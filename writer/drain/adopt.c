@@ -67,7 +67,7 @@ static bool read_header(struct xs_process *process)
 	memcpy(process->comm, process->file->comm, sizeof(process->comm));
 	process->comm[sizeof(process->comm) - 1] = '\0';
 	xs_title_first(process, process->file->arguments, file->arguments_length);
-	return same && xs_mapped_is_valid(&process->first);
+	return same && xs_mapped_is_valid(process, &process->first);
 }
 
 /*
@@ -144,7 +144,7 @@ static void take_up(struct xs_process *process)
 /* --recover: with its rings, and with the trace that there is. */
 static void go_on(struct xs_process *process)
 {
-	xs_process_find_tracks(process);
+	xs_process_find_tracks(process, false);
 	if (process->first.kept_spoilt && !process->track_count)
 		xs_rings_tell_not_kept(process, 0);
 	if (process->kept->output[0])

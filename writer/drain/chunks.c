@@ -82,7 +82,9 @@ static int map_file(struct xs_chunks *chunks)
 	chunks->spool = (void *)map;
 	chunks->table = (void *)(map + HEADER);
 	chunks->next = calloc(count(chunks), sizeof(*chunks->next));
-	return chunks->next && xs_shm_present(map, HEADER) ? 0 : -ENOMEM;
+	if (!chunks->next)
+		return -ENOMEM;
+	return xs_shm_present(map, HEADER) ? 0 : -EBADMSG; /* cut; or the file system is full */
 }
 
 /* Its file is made when the first ring is full. */

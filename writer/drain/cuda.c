@@ -48,6 +48,23 @@ static void *map_file(struct xs_process *process, uint32_t number, uint64_t size
 	return NULL;
 }
 
+/* --recover: is the file there, although a word that says so may be spoilt? */
+static bool is_left(const struct xs_process *process, uint32_t number)
+{
+	char name[XS_NAME_MAX];
+
+	if (!process->run->recovering)
+		return false;
+	xs_activity_name(name, process->pid, process->serial, number);
+	return faccessat(process->run->directory, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+static void note_spoilt_word(struct xs_process *process)
+{
+	process->corrupt++;
+	process->run->incomplete = true;
+}
+
 static void make_history(struct xs_process *process);
 
 /* The file that tells of the others: what must not change later is copied. */
@@ -55,11 +72,15 @@ static struct xs_cuda *open_cuda(struct xs_process *process)
 {
 	struct xs_cuda *cuda;
 	struct xs_activity_file *file;
+	bool told;
 
 	if (process->cuda && process->cuda->file)
 		return process->cuda;
 	/* pairs with the release in the collector's xs_tell_activity() */
-	if (!process->file || !atomic_load_explicit(&process->file->activity, memory_order_acquire))
+	if (!process->file)
+		return NULL;
+	told = atomic_load_explicit(&process->file->activity, memory_order_acquire);
+	if (!told && !is_left(process, 0))
 		return NULL;
 	cuda = xs_cuda_of(process);
 	if (!cuda)
@@ -73,6 +94,8 @@ static struct xs_cuda *open_cuda(struct xs_process *process)
 		return NULL;
 	}
 	cuda->file = file;
+	if (!told && atomic_load(&file->made))
+		note_spoilt_word(process);
 	cuda->version = file->version;
 	cuda->source = file->source;
 	cuda->clock = file->clock;
@@ -99,11 +122,20 @@ static void map_buffers(struct xs_process *process)
 {
 	struct xs_cuda *cuda = process->cuda;
 	uint64_t made = atomic_load_explicit(&cuda->file->made, memory_order_acquire);
+	bool spoilt = false;
 
-	for (uint32_t i = 0; i < XS_ACTIVITY_BUFFERS; i++)
-		if (made >> i & 1 && !cuda->buffer[i].map)
-			cuda->buffer[i].map =
-				map_file(process, i + 1, XS_ACTIVITY_HEADER + XS_ACTIVITY_BYTES);
+	for (uint32_t i = 0; i < XS_ACTIVITY_BUFFERS; i++) {
+		struct xs_cuda_buffer *buffer = &cuda->buffer[i];
+		bool told = made >> i & 1;
+
+		if (buffer->map || (!told && !is_left(process, i + 1)))
+			continue;
+		buffer->map = map_file(process, i + 1, XS_ACTIVITY_HEADER + XS_ACTIVITY_BYTES);
+		/* or the process ended when it had just made it */
+		spoilt |= !told && buffer->map && atomic_load(&buffer->map->state);
+	}
+	if (spoilt)
+		note_spoilt_word(process);
 }
 
 /* ---- reading ---- */

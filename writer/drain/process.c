@@ -129,7 +129,7 @@ uint64_t xs_process_read(struct xs_process *process, bool all)
 	/* first: the calls that a full buffer's records belong to are in the rings that are there
 	 * now */
 	xs_cuda_look(process);
-	xs_process_find_tracks(process);
+	xs_process_find_tracks(process, all);
 	read = read_tracks(process, all);
 	process->pass_tick = xs_tracks_read_until(process);
 	if (all || !xs_process_is_behind(process)) {
