@@ -167,6 +167,24 @@ static void segments(void)
 	close_all();
 }
 
+/* The file's length says how many rings it has. */
+static void wrong_slots(void)
+{
+	static const uint32_t wrong[] = { 0, 2, 65536, 0xffffffff };
+
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		struct xs_process *process;
+
+		open_all(NULL, 1);
+		file->slots = wrong[i];
+		process = adopt();
+		CHECK(process->first.slots == 1 && process->corrupt == 1, "%u rings", wrong[i]);
+		finish(process);
+		file->slots = 1;
+		close_all();
+	}
+}
+
 static void hostile_headers(void)
 {
 	static const struct {
@@ -179,9 +197,6 @@ static void hostile_headers(void)
 	  sizeof(((struct xs_process_file *)0)->field) }
 		FAULT(pid, 0),
 		FAULT(pid, 0xffffffff),
-		FAULT(slots, 2),
-		FAULT(slots, 0xffffffff),
-		FAULT(slots, 65536),
 		FAULT(ring_size, 0),
 		FAULT(ring_size, XS_RING_MIN - 16),
 		FAULT(ring_size, 3ull << 20),
@@ -302,6 +317,7 @@ int main(int argc, char **argv)
 	tap_run("spoilt rings", spoilt_rings);
 	tap_run("a head between records", crooked_head);
 	tap_run("rings in several files", segments);
+	tap_run("how many rings a file has", wrong_slots);
 	tap_run("hostile headers", hostile_headers);
 	tap_run("what was kept is spoilt", spoilt_kept);
 	tap_run("a head from which there is no way back", no_way_back);
