@@ -18,6 +18,8 @@
 
 #include "symbols.h"
 
+const struct xs_in_front *xs_in_front;
+
 #if defined(__x86_64__) || defined(__aarch64__)
 
 #pragma weak dlvsym /* of glibc; see symbols.c */
@@ -47,26 +49,26 @@ static lookup_function *of_glibc(void)
 	return found;
 }
 
-/* Where functions have no versions: the first one that comes behind us. */
-static lookup_function *of_another(void)
+/* The first one from here on that is not ours; NULL: there is none. */
+static void *of_another(const struct link_map *map, const char *name)
 {
-	lookup_function *found = NULL;
-
-	for (const struct link_map *map = xs_elf_self(); map && !found; map = map->l_next) {
+	for (; map; map = map->l_next) {
 		struct xs_elf_symbols s = xs_elf_symbols_of(map);
-		const ElfW(Sym) *symbol = map->l_ld == _DYNAMIC ? NULL : xs_elf_symbol(&s, "dlsym");
+		const ElfW(Sym) *symbol = map->l_ld == _DYNAMIC ? NULL : xs_elf_symbol(&s, name);
 
 		if (symbol)
-			*(void **)&found = (void *)(map->l_addr + symbol->st_value);
+			return (void *)(map->l_addr + symbol->st_value);
 	}
-	return found;
+	return NULL;
 }
 
 /* The last call finds something: so none of ours leaves an error for dlerror(). */
 __attribute__((constructor)) static void find(void)
 {
-	lookup_function *found = dlvsym ? of_glibc() : of_another(), *next = NULL;
+	lookup_function *found = dlvsym ? of_glibc() : NULL, *next = NULL;
 
+	if (!dlvsym) /* functions have no versions: the first one that comes behind us */
+		*(void **)&found = of_another(xs_elf_self(), "dlsym");
 	if (found)
 		*(void **)&next = found(RTLD_NEXT, "dlsym");
 	__atomic_store_n(&xs_next_dlsym, next ? next : found, __ATOMIC_RELAXED);
@@ -106,6 +108,26 @@ static void *find_watched(void *handle, const char *name)
 	return found && found == behind ? watched(name) : found;
 }
 
+/* Nobody has it but we, who export it: it must not seem to be there. */
+static void *find_behind(void *handle, const char *name)
+{
+	void *found = xs_next_dlsym(RTLD_NEXT, name);
+
+	(void)handle;
+	/* by a call and not by a jump: we are who asks */
+	__asm__ volatile("" : "+r"(found));
+	return found;
+}
+
+static void *find_in_front(void *handle, const char *name)
+{
+	void *real = xs_next_dlsym(handle, name);
+
+	if (real && !of_another(xs_elf_maps(), name))
+		return find_behind(handle, name);
+	return real ? __atomic_load_n(&xs_in_front, __ATOMIC_ACQUIRE)->answer(name, real) : NULL;
+}
+
 /*
  * With these handles whoever asks from behind us, to have the next function, must not get ours; all
  * others find it by themselves.
@@ -124,12 +146,23 @@ static void *no_answer(void *handle, const char *name)
 	return NULL;
 }
 
+static lookup_function *way_in_front(void *handle, const char *name)
+{
+	if (!is_of_caller(handle))
+		return find_in_front;
+	return of_another(xs_elf_maps(), name) ? xs_next_dlsym : find_behind;
+}
+
 lookup_function *xs_dlsym_way(void *handle, const char *name)
 {
+	const struct xs_in_front *front = __atomic_load_n(&xs_in_front, __ATOMIC_ACQUIRE);
+
 	if (!__atomic_load_n(&xs_next_dlsym, __ATOMIC_RELAXED))
 		find();
 	if (!xs_next_dlsym)
 		return no_answer;
+	if (front && front->has(name))
+		return way_in_front(handle, name);
 	return !is_of_caller(handle) && watched(name) ? find_watched : xs_next_dlsym;
 }
 

@@ -24,4 +24,15 @@ const ElfW(Sym) * xs_elf_symbol(const struct xs_elf_symbols *s, const char *name
 /* As strcmp(), which must not be called here. */
 bool xs_elf_is_same(const char *a, const char *b);
 
+/*
+ * What a backend has in front of functions of a library that is not the C library, wherever it is
+ * and whenever it comes: dlsym() answers with it (lookups.c).
+ */
+struct xs_in_front {
+	bool (*has)(const char *name);
+	/* Instead of what was found. */
+	void *(*answer)(const char *name, void *found);
+};
+extern const struct xs_in_front *xs_in_front __attribute__((visibility("hidden")));
+
 #endif

@@ -244,6 +244,7 @@ enum xs_unseen {
 	XS_UNSEEN_SANDBOX_EXEC,
 	XS_UNSEEN_CUDA_LEFT,
 	XS_UNSEEN_PYTHON_TOOLS,
+	XS_UNSEEN_CUDA_THEIRS,
 };
 
 /* Allocations of SYCL (USM) that are in use on a device. */

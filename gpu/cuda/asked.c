@@ -60,7 +60,8 @@ void xs_cuda_resumed(void)
 	struct xs_blocked blocked;
 
 	if (!atomic_load_explicit(&awaited, memory_order_relaxed) || xs_paused_itself() ||
-	    !xs_cuda_own_process() || xs_in_handler() || !atomic_exchange(&awaited, false))
+	    !xs_cuda_own_process() || atomic_load(&xs_cupti.stage) || xs_in_handler() ||
+	    !atomic_exchange(&awaited, false))
 		return;
 	blocked = xs_block();
 	(void)enable(1);

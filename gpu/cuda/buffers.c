@@ -12,7 +12,8 @@
 #include "sys.h"
 
 static struct xs_activity_file *activity;
-static bool waits; /* --on-full */
+static bool waits;   /* --on-full */
+static bool latency; /* asked for */
 
 /* What we know of a buffer ourselves: the words in its file others can write, too. */
 static struct slot {
@@ -40,6 +41,9 @@ struct xs_activity_file *xs_cuda_activity(void)
 /* ---- CUPTI's clock ---- */
 
 /*
+ * When we have left CUPTI to the program, it gets the clock that CUPTI has by itself: none of ours
+ * can be taken back.
+ *
  * Where reading the time stamp counter is a SIGSEGV, the kernel is asked (PR_SET_TSC), or nobody
  * (strict mode): nothing is recorded any more, but CUPTI goes on asking.
  */
@@ -51,6 +55,10 @@ static uint64_t CUPTIAPI our_clock(void)
 	if (__builtin_expect(xs_is_off(), 0))
 		return xs_is_sealed() ? atomic_load_explicit(&last, memory_order_relaxed)
 				      : xs_true_ns();
+	if (__builtin_expect(atomic_load_explicit(&xs_cupti.stage, memory_order_relaxed) ==
+				     XS_CUDA_HAS_LEFT,
+			     0))
+		return xs_clock_ns(CLOCK_REALTIME);
 	now = xs_clock_ns(CLOCK_MONOTONIC);
 	atomic_store_explicit(&last, now, memory_order_relaxed);
 	return now;
@@ -157,13 +165,16 @@ static struct slot *take(void)
 	return slot;
 }
 
-static void CUPTIAPI requested(uint8_t **ret_buffer, size_t *ret_size, size_t *ret_records)
+/* Threads of CUPTI's that are about to get a buffer of ours. */
+static _Atomic uint32_t asking;
+
+static void hand_out(uint8_t **ret_buffer, size_t *ret_size)
 {
-	struct slot *slot = xs_cuda_own_process() ? take() : NULL;
+	/* pairs with xs_cuda_stop_activity(), which has stored the stage before */
+	bool may = !atomic_load(&xs_cupti.stage) && xs_cuda_own_process();
+	struct slot *slot = may ? take() : NULL;
 	struct xs_activity_buffer *buffer = slot ? atomic_load(&slot->buffer) : NULL;
 
-	*ret_buffer = NULL;
-	*ret_size = *ret_records = 0;
 	if (!buffer)
 		return;
 	if (!xs_shm_present(buffer, XS_ACTIVITY_HEADER + XS_ACTIVITY_BYTES)) {
@@ -177,35 +188,56 @@ static void CUPTIAPI requested(uint8_t **ret_buffer, size_t *ret_size, size_t *r
 	*ret_size = XS_ACTIVITY_BYTES;
 }
 
+static void CUPTIAPI requested(uint8_t **ret_buffer, size_t *ret_size, size_t *ret_records)
+{
+	*ret_buffer = NULL;
+	*ret_size = *ret_records = 0;
+	atomic_fetch_add(&asking, 1);
+	hand_out(ret_buffer, ret_size);
+	atomic_fetch_sub(&asking, 1);
+}
+
 static void count_dropped(CUcontext context, uint32_t stream)
 {
 	size_t dropped = 0;
-	CUptiResult result =
-		xs_cupti.several && xs_cupti.later.dropped
-			? xs_cupti.later.dropped(xs_cupti.subscriber, context, stream, &dropped)
-			: xs_cupti.ActivityGetNumDroppedRecords(context, stream, &dropped);
+	CUptiResult result;
+
+	if (atomic_load(&xs_cupti.stage) == XS_CUDA_HAS_LEFT) /* the number is the program's */
+		return;
+	result = xs_cupti.several && xs_cupti.later.dropped
+			 ? xs_cupti.later.dropped(xs_cupti.subscriber, context, stream, &dropped)
+			 : xs_cupti.ActivityGetNumDroppedRecords(context, stream, &dropped);
 
 	if (!result && dropped)
 		atomic_fetch_add_explicit(&activity->dropped, dropped, memory_order_relaxed);
 }
 
-static void publish(const uint8_t *data, size_t valid)
+static void publish(struct slot *slot, size_t valid)
+{
+	struct xs_activity_buffer *buffer = atomic_load(&slot->buffer);
+
+	valid = valid < XS_ACTIVITY_BYTES ? valid : XS_ACTIVITY_BYTES;
+	xs_cuda_learn_names(activity, data_of(buffer), valid);
+	read_clock(&buffer->pair);
+	atomic_store_explicit(&buffer->valid, valid, memory_order_relaxed);
+	/* pairs with the acquire in the drain process: from here on it has the buffer */
+	atomic_store_explicit(&buffer->state, XS_BUFFER_FULL, memory_order_release);
+	atomic_store(&slot->handed, false);
+	xs_doorbell_ring(xs_bell);
+}
+
+bool xs_cuda_take_back(const uint8_t *data, size_t valid)
 {
 	for (uint32_t i = 0; i < XS_ACTIVITY_BUFFERS; i++) {
 		struct xs_activity_buffer *buffer = atomic_load(&slots[i].buffer);
 
-		if (!buffer || data_of(buffer) != data)
+		if (!buffer || data_of(buffer) != data || !atomic_load(&slots[i].handed))
 			continue;
-		valid = valid < XS_ACTIVITY_BYTES ? valid : XS_ACTIVITY_BYTES;
-		xs_cuda_learn_names(activity, data, valid);
-		read_clock(&buffer->pair);
-		atomic_store_explicit(&buffer->valid, valid, memory_order_relaxed);
-		/* pairs with the acquire in the drain process: from here on it has the buffer */
-		atomic_store_explicit(&buffer->state, XS_BUFFER_FULL, memory_order_release);
-		atomic_store(&slots[i].handed, false);
-		xs_doorbell_ring(xs_bell);
-		return;
+		if (xs_cuda_own_process()) /* in a child it is its parent's */
+			publish(&slots[i], valid);
+		return true;
 	}
+	return false;
 }
 
 static void CUPTIAPI completed(CUcontext context, uint32_t stream, uint8_t *data, size_t size,
@@ -214,7 +246,7 @@ static void CUPTIAPI completed(CUcontext context, uint32_t stream, uint8_t *data
 	(void)size;
 	if (!data || !xs_cuda_own_process())
 		return;
-	publish(data, valid);
+	(void)xs_cuda_take_back(data, valid);
 	count_dropped(context, stream);
 	xs_cuda_resumed(); /* by a handler, which could not ask for it */
 }
@@ -235,7 +267,8 @@ static void CUPTIAPI completed_of(uint8_t *data, size_t size, size_t valid, void
 
 bool xs_cuda_alive(void)
 {
-	return activity && xs_cuda_own_process() && !activity->off;
+	return activity && xs_cuda_own_process() && !activity->off &&
+	       atomic_load(&xs_cupti.stage) != XS_CUDA_HAS_LEFT;
 }
 
 void xs_cuda_flush_some(void)
@@ -328,7 +361,8 @@ CUptiResult xs_cuda_enable_activity(const struct xs_options *options)
 	if (result)
 		return result;
 	choose_clock();
-	if (options->kernel_submission && xs_cupti.ActivityEnableLatencyTimestamps)
+	latency = options->kernel_submission && xs_cupti.ActivityEnableLatencyTimestamps;
+	if (latency)
 		(void)xs_cupti.ActivityEnableLatencyTimestamps(1);
 	result = xs_cuda_enable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
 	if (result)
@@ -338,4 +372,20 @@ CUptiResult xs_cuda_enable_activity(const struct xs_options *options)
 	if (options->chrome_kernel || options->chrome_device)
 		enable_more();
 	return CUPTI_SUCCESS;
+}
+
+void xs_cuda_stop_activity(uint64_t but)
+{
+	uint32_t rounds = 0, tries = 0;
+
+	/* as long as one of them waits for the drain process; a handler may have left one */
+	while (atomic_load(&asking) && tries <= WAITS) {
+		if (xs_wait_a_bit(&rounds))
+			continue;
+		rounds = 0;
+		tries++;
+	}
+	xs_cuda_disable(but);
+	if (latency)
+		(void)xs_cupti.ActivityEnableLatencyTimestamps(0);
 }

@@ -392,17 +392,23 @@ void CUPTIAPI xs_cuda_on_call(void *user, CUpti_CallbackDomain domain, CUpti_Cal
 }
 
 /* CUPTI has told nothing more since it was left: it may have been unable to. */
+static void tell_left(void)
+{
+	if (!atomic_load(&xs_cupti.stage)) /* else we have ended that */
+		xs_tell_unseen(XS_UNSEEN_CUDA_LEFT);
+}
+
 static void forget_told(void)
 {
 	lose(inside.told & OWES);
 	inside.told = 0;
-	xs_tell_unseen(XS_UNSEEN_CUDA_LEFT);
+	tell_left();
 }
 
 static void forget_last(const struct going *going)
 {
 	forget(going);
-	xs_tell_unseen(XS_UNSEEN_CUDA_LEFT);
+	tell_left();
 }
 
 /* It has left whatever it was in. */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "xs_cuda.h"
+#include "front.h"
 #include "sys.h"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -80,12 +80,14 @@ static CUptiResult subscribe(uint32_t version)
 static void start(struct xs_activity_file *file, const struct xs_options *options)
 {
 	const char *why = NULL;
+	struct xs_front *front;
 	CUptiResult result;
 
 	if (!xs_cupti_open(&why)) {
 		turn_off(file, why, CUPTI_SUCCESS);
 		return;
 	}
+	front = xs_cuda_front();
 	result = xs_cupti.GetVersion(&file->version);
 	if (result) {
 		turn_off(file, "cuptiGetVersion()", result);
@@ -94,6 +96,13 @@ static void start(struct xs_activity_file *file, const struct xs_options *option
 	result = subscribe(file->version);
 	if (result) {
 		turn_off(file, "cuptiSubscribe()", result);
+		return;
+	}
+	if (xs_want_device(options) && !xs_cupti.several && !xs_cuda_take_place(front)) {
+		turn_off(file,
+			 "the program has called cuptiActivityRegisterCallbacks(): another "
+			 "profiler is active in it",
+			 CUPTI_SUCCESS);
 		return;
 	}
 	result = xs_cuda_enable_activity(options);
@@ -131,6 +140,7 @@ static void begin(const struct xs_options *options)
 	xs_cuda_texts(file);
 	blocked = xs_block();
 	start(file, options);
+	xs_cuda_have_place();
 	xs_unblock(blocked);
 	/* all of the above; pairs with the acquire in the drain process */
 	atomic_store_explicit(&file->magic, XS_MAGIC, memory_order_release);

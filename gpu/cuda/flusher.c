@@ -160,6 +160,13 @@ static void flush_in_time(bool last)
 		xs_futex_wait(&flushed, done, deadline - now);
 }
 
+void xs_cuda_flush_last(void)
+{
+	flush_in_time(true);
+	for (uint32_t i = 0; i < PATIENCE && is_there(atomic_load(&tid)); i++)
+		pause_a_bit();
+}
+
 static void at_exit(void)
 {
 	flush_in_time(true);

@@ -142,8 +142,25 @@ bool xs_cupti_open(const char **ret_why)
 	return true;
 }
 
+static _Atomic uint64_t enabled; /* bit n: kind n */
+_Static_assert(XS_ACTIVITY_KINDS <= 64, "a bit for each kind");
+
 CUptiResult xs_cuda_enable(CUpti_ActivityKind kind)
 {
-	return xs_cupti.several ? xs_cupti.later.enable(xs_cupti.subscriber, kind, NULL)
-				: xs_cupti.ActivityEnable(kind);
+	CUptiResult result = xs_cupti.several
+				     ? xs_cupti.later.enable(xs_cupti.subscriber, kind, NULL)
+				     : xs_cupti.ActivityEnable(kind);
+
+	if (!result)
+		atomic_fetch_or(&enabled, 1ull << kind);
+	return result;
+}
+
+void xs_cuda_disable(uint64_t but)
+{
+	uint64_t kinds = atomic_exchange(&enabled, 0) & ~but;
+
+	for (unsigned kind = 0; xs_cupti.ActivityDisable && kind < XS_ACTIVITY_KINDS; kind++)
+		if (kinds >> kind & 1)
+			(void)xs_cupti.ActivityDisable((CUpti_ActivityKind)kind);
 }

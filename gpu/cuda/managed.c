@@ -47,7 +47,7 @@ void xs_cuda_enable_managed(void)
 
 void xs_cuda_context_made(void)
 {
-	if (atomic_exchange(&awaits_context, false))
+	if (atomic_exchange(&awaits_context, false) && !atomic_load(&xs_cupti.stage))
 		(void)enable();
 }
 

@@ -55,6 +55,8 @@ void xs_cuda_capture_begins(void);
 void xs_cuda_capture_ends(void);
 /* The context ends. */
 void xs_cuda_range_context_ends(CUcontext context);
+/* Nothing is counted any more. False: a launch that is counted goes on, and must be told to end. */
+bool xs_cuda_ranges_end(void);
 
 /* ---- stalls.c ---- */
 

@@ -154,8 +154,9 @@ void xs_cuda_range_enter(CUcontext handle, uint32_t correlation, bool kernel)
 	if (!take_turn(context, TURN_NS))
 		return;
 	going.context = context;
-	/* pairs with xs_cuda_capture_begins(), which has had the turn, too */
-	if (kernel && !atomic_load(&captures) && !xs_is_sealed() && !xs_in_handler())
+	/* pairs with xs_cuda_capture_begins() and xs_cuda_ranges_end(), which have the turn, too */
+	if (kernel && !atomic_load(&captures) && !atomic_load(&xs_cupti.stage) && !xs_is_sealed() &&
+	    !xs_in_handler())
 		start(context);
 }
 
@@ -201,6 +202,26 @@ void xs_cuda_capture_ends(void)
 
 	while (count && !atomic_compare_exchange_weak(&captures, &count, count - 1))
 		;
+}
+
+bool xs_cuda_ranges_end(void)
+{
+	struct context *contexts = atomic_load(&table.memory);
+	bool all = true;
+
+	for (uint32_t i = 0; contexts && i < CONTEXTS; i++) {
+		if (!atomic_load(&contexts[i].handle))
+			continue;
+		if (!take_turn(&contexts[i], TURN_NS)) {
+			all = false;
+			continue;
+		}
+		if (atomic_load(&contexts[i].stage) == READY && !atomic_load(&captures))
+			xs_counters_end(&contexts[i].counters);
+		atomic_store(&contexts[i].stage, NEVER);
+		end_turn(&contexts[i]);
+	}
+	return all;
 }
 
 void xs_cuda_range_context_ends(CUcontext handle)

@@ -294,7 +294,7 @@ static bool take(struct sampler *sampler, bool wanted)
 
 void xs_cuda_stalls_launch(CUcontext context)
 {
-	bool wanted = !xs_paused();
+	bool wanted = !xs_paused() && !atomic_load(&xs_cupti.stage);
 	struct sampler *sampler = context && xs_cuda_own_process() ? sampler_of(context, wanted)
 								   : NULL;
 	struct xs_blocked blocked;

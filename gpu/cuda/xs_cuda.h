@@ -55,6 +55,7 @@ void xs_cuda_out(const struct xs_call *call, bool runtime, uint32_t id, const vo
 	F(GetContextId)                      \
 	F(GetDeviceId)                       \
 	F(GetStreamIdEx)                     \
+	F(ActivityDisable)                   \
 	F(ActivityEnableLatencyTimestamps)   \
 	F(ActivityRegisterTimestampCallback) \
 	F(ActivityConfigureUnifiedMemoryCounter)
@@ -77,6 +78,13 @@ struct xs_cupti {
 	void *library; /* for functions of CUPTI that are rarely needed */
 	CUpti_SubscriberHandle subscriber;
 	bool several; /* the later ones are used */
+	/* enum xs_cuda_stage: a program has come that wants CUPTI for itself (theirs.c) */
+	_Atomic uint32_t stage;
+};
+enum xs_cuda_stage {
+	XS_CUDA_GOES_ON,
+	XS_CUDA_LEAVES, /* CUPTI gets no more buffers of ours */
+	XS_CUDA_HAS_LEFT,
 };
 extern struct xs_cupti xs_cupti;
 /* Whose buffers and callbacks they are: a child that is forked has none. */
@@ -93,6 +101,8 @@ static inline bool xs_cuda_own_process(void)
 bool xs_cupti_open(const char **ret_why);
 /* From here on CUPTI tells of this kind of activity. */
 CUptiResult xs_cuda_enable(CUpti_ActivityKind kind);
+/* From here on CUPTI tells of nothing that was asked for so; `but`: bit n, kind n stays. */
+void xs_cuda_disable(uint64_t but);
 
 /* ---- calls.c ---- */
 
@@ -123,6 +133,11 @@ void xs_cuda_resumed(void);
 struct xs_activity_file *xs_cuda_activity(void);
 /* Asks for the activity that the options need. */
 CUptiResult xs_cuda_enable_activity(const struct xs_options *options);
+/* From the stage XS_CUDA_LEAVES on: no buffer is on its way to CUPTI, and no records are asked for
+ * but those of the kinds in `but`. */
+void xs_cuda_stop_activity(uint64_t but);
+/* Is this a buffer that CUPTI has of ours? Then we have it again. */
+bool xs_cuda_take_back(const uint8_t *data, size_t valid);
 /* Is CUDA traced in this very process, and may it be called? */
 bool xs_cuda_alive(void);
 /* CUPTI hands back all that it has; may never return. */
@@ -155,6 +170,8 @@ extern __thread bool xs_cuda_is_ours __attribute__((tls_model("initial-exec")));
 /* Has xs_cuda_flush() called when the program ends, or its trace does: each time for a limited
  * time. */
 void xs_cuda_flush_at_ends(void);
+/* Has xs_cuda_flush() called, now, for a limited time; from then on nothing of this file is. */
+void xs_cuda_flush_last(void);
 /* A call has put work on a device, or has waited for some: has xs_cuda_flush_some() called. */
 void xs_cuda_worked(void);
 

@@ -57,6 +57,9 @@ static const char *const texts[] = {
 	[XS_UNSEEN_CUDA_LEFT] = "a thread of it has left a call of CUDA by a jump or a "
 				"cancellation, and CUPTI has told of no call of that thread "
 				"since; if there were any, they are missing",
+	[XS_UNSEEN_CUDA_THEIRS] = "it has registered callbacks of its own for CUPTI's activity, "
+				  "of which this CUPTI has one pair for a process; from then on "
+				  "CUDA is not traced",
 	[XS_UNSEEN_XPTI_SECOND] = "it uses a second XPTI framework, whose runtime is not "
 				  "traced",
 };

@@ -1,0 +1,158 @@
+/*
+ * A program that takes CUPTI's records of activity for itself. Before CUPTI 13.3 a process has one
+ * pair of callbacks for buffers, and whoever registers last has it, with the buffers of the one
+ * before. If the program comes first, it keeps the place and CUDA is not traced. If we have it
+ * already, we leave: what was recorded by then stays in the trace.
+ */
+#include <errno.h>
+
+#include "front.h"
+#include "lock.h"
+#include "profiler.h"
+#include "sys.h"
+
+typedef CUptiResult register_function(CUpti_BuffersCallbackRequestFunc,
+				      CUpti_BuffersCallbackCompleteFunc);
+typedef CUptiResult kind_function(CUpti_ActivityKind);
+
+/* Whose callbacks a libcupti has. */
+enum owner {
+	NOBODYS,
+	THEIRS,
+	BEGINNING, /* ours: we are about to subscribe */
+	OURS,
+	ENDING, /* a thread of the program's is ending ours */
+	LEFT,	/* theirs, behind ours: CUPTI may have a buffer of ours still */
+};
+
+static _Atomic(struct xs_front *) place; /* that we have, or had */
+static _Atomic(CUpti_BuffersCallbackRequestFunc) their_request;
+static _Atomic(CUpti_BuffersCallbackCompleteFunc) their_complete;
+
+bool xs_cuda_take_place(struct xs_front *front)
+{
+	uint32_t owner = NOBODYS;
+
+	if (!front)
+		return true;
+	atomic_store(&place, front);
+	return atomic_compare_exchange_strong(&front->owner, &owner, BEGINNING);
+}
+
+void xs_cuda_have_place(void)
+{
+	struct xs_front *front = atomic_load(&place);
+	uint32_t owner = BEGINNING;
+
+	if (front)
+		(void)atomic_compare_exchange_strong(&front->owner, &owner, OURS);
+}
+
+static void CUPTIAPI requested(uint8_t **ret_buffer, size_t *ret_size, size_t *ret_records)
+{
+	atomic_load (&their_request)(ret_buffer, ret_size, ret_records);
+}
+
+static void CUPTIAPI completed(CUcontext context, uint32_t stream, uint8_t *data, size_t size,
+			       size_t valid)
+{
+	if (!data || !xs_cuda_take_back(data, valid))
+		atomic_load (&their_complete)(context, stream, data, size, valid);
+}
+
+/*
+ * Nothing of ours is asked for any more, and CUPTI hands back what it has of ours: what it would
+ * still write there the program would miss. Where our buffers cannot be flushed in time, the
+ * program's callback does not get them either.
+ */
+static void leave(struct xs_front *front)
+{
+	bool alive = xs_cuda_alive();
+	struct xs_blocked blocked = xs_block();
+
+	atomic_store(&xs_cupti.stage, XS_CUDA_LEAVES);
+	if (xs_cuda_ranges_end() && xs_cupti.subscriber)
+		(void)xs_cupti.Unsubscribe(xs_cupti.subscriber);
+	xs_cuda_stop_activity(atomic_load(&front->kinds));
+	if (alive)
+		xs_cuda_flush_last();
+	else
+		(void)xs_cupti.ActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+	atomic_store(&xs_cupti.stage, XS_CUDA_HAS_LEFT);
+	if (alive)
+		xs_tell_unseen(XS_UNSEEN_CUDA_THEIRS);
+	xs_unblock(blocked);
+}
+
+/*
+ * True: the callbacks are the program's own. Another thread may be about to begin or to end ours:
+ * it is waited for, unless it was left by a jump.
+ */
+static bool make_room(struct xs_front *front)
+{
+	uint32_t owner, rounds = 0, tries = 0;
+
+	do {
+		owner = NOBODYS;
+		if (atomic_compare_exchange_strong(&front->owner, &owner, THEIRS) ||
+		    owner == THEIRS)
+			return true;
+		owner = OURS;
+		if (atomic_compare_exchange_strong(&front->owner, &owner, ENDING)) {
+			/* what CUPTI has in a child of fork is of its parent */
+			if (xs_cuda_own_process() || xs_is_sealed())
+				leave(front);
+			atomic_store(&front->owner, LEFT);
+			return false;
+		}
+		if (owner != LEFT && !xs_wait_a_bit(&rounds)) {
+			rounds = 0;
+			tries++;
+		}
+	} while (owner != LEFT && tries < 30);
+	return false;
+}
+
+CUptiResult xs_cuda_register_theirs(struct xs_front *front,
+				    CUpti_BuffersCallbackRequestFunc request,
+				    CUpti_BuffersCallbackCompleteFunc complete)
+{
+	uint32_t owner = THEIRS;
+	int error = errno;
+	register_function *real;
+	CUptiResult result;
+	bool own;
+
+	*(void **)&real = atomic_load(&front->real[XS_FRONT_REGISTER]);
+	if (!request || !complete) /* which it refuses */
+		return real(request, complete);
+	own = make_room(front);
+	errno = error;
+	if (own) {
+		result = real(request, complete);
+		if (result)
+			(void)atomic_compare_exchange_strong(&front->owner, &owner, NOBODYS);
+		return result;
+	}
+	atomic_store(&their_request, request);
+	atomic_store(&their_complete, complete);
+	return real(requested, completed);
+}
+
+/* The real function, and what the program has enabled by itself: that stays when we leave. */
+CUptiResult xs_cuda_enable_theirs(struct xs_front *front, enum xs_front_function function,
+				  CUpti_ActivityKind kind)
+{
+	kind_function *real;
+	CUptiResult result;
+
+	*(void **)&real = atomic_load(&front->real[function]);
+	result = real(kind);
+	if (result || (uint32_t)kind >= 64)
+		return result;
+	if (function == XS_FRONT_DISABLE)
+		atomic_fetch_and(&front->kinds, ~(1ull << kind));
+	else
+		atomic_fetch_or(&front->kinds, 1ull << kind);
+	return result;
+}
