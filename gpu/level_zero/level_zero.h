@@ -74,8 +74,13 @@ void xs_ze_clock(const struct xs_ze_device_info *device);
 enum { XS_ZE_FREE, XS_ZE_PENDING, XS_ZE_BUSY, XS_ZE_DONE };
 
 struct xs_ze_node {
-	/* how often it was used << 2 | one of the above; of those that an event is linked with */
+	/*
+	 * of those that an event is linked with: how often it was used, one of the above, and while
+	 * its times are read, by whom
+	 */
 	_Atomic uint64_t state;
+	/* the state in which it was found complete: its record may be there; of who reads it */
+	_Atomic uint64_t told;
 	_Atomic(struct xs_ze_node *) next; /* in its queue's circle, or its body */
 	_Atomic uint32_t next_free;
 	uint32_t index;
@@ -101,6 +106,19 @@ struct xs_ze_node {
 	struct xs_ze_query *query;	/* what is counted while it runs; NULL: nothing */
 	struct xs_device_record record; /* all but id, submit, start, end */
 };
+
+/* As many uses as a link tells apart; above them who reads, 0: a thread that is gone. */
+#define XS_ZE_STATE_READER 34
+#define XS_ZE_STATE_USES   ((1ull << XS_ZE_STATE_READER) - 4)
+static inline uint64_t xs_ze_state(uint64_t before, uint32_t now)
+{
+	return (before & XS_ZE_STATE_USES) | now;
+}
+/* What still refers to the last use finds another count. */
+static inline uint64_t xs_ze_state_of_next_use(uint64_t before, uint32_t now)
+{
+	return xs_ze_state(before + 4, now);
+}
 
 /*
  * Kernels that were appended while nothing was recorded may be executed: records their properties
@@ -132,10 +150,12 @@ struct xs_ze_node *xs_ze_node_linked(uint64_t link);
  */
 bool xs_ze_node_finish(struct xs_ze_node *node);
 /*
- * Another thread was finishing the node and does not come back: gives the node up. False: no thread
- * is.
+ * Who was finishing the node does not come back: gives the node up. False: nobody is, or it can be
+ * asked again.
  */
 bool xs_ze_node_abandon(struct xs_ze_node *node);
+/* The thread reads and looks at nothing more. */
+void xs_ze_thread_ends(void);
 /* Its times cannot be read any more, unless they were saved. */
 void xs_ze_node_lost(struct xs_ze_node *node);
 /* The record tells of work in this queue from here on. */
@@ -207,6 +227,16 @@ void xs_ze_event_unlink(ze_event_handle_t event, const struct xs_ze_node *node);
 
 /* ---- level_zero_list.c ---- */
 
+/*
+ * Commands that become one record. Not in the ring, since the driver is called between two of them;
+ * and those of a queue not on the stack, which may be small, and which a jump leaves.
+ */
+#define XS_ZE_FINISHED 24u
+struct xs_ze_finished {
+	uint32_t count;
+	struct xs_command command[XS_ZE_FINISHED];
+};
+
 struct xs_ze_queue {
 	struct xs_ze_queue *next;	  /* of all queues */
 	ze_command_queue_handle_t handle; /* NULL: of an immediate list */
@@ -220,6 +250,7 @@ struct xs_ze_queue {
 	bool synchronous;
 	_Atomic bool ended;
 	_Atomic uint64_t collecting; /* claimed by who looks at what is complete */
+	_Atomic bool left;	     /* who did so has ended, or gone on elsewhere, in the middle */
 	/* whose times another thread was reading when it was looked at last */
 	const struct xs_ze_node *stuck;
 	uint64_t stuck_state;
@@ -233,6 +264,7 @@ struct xs_ze_queue {
 	_Atomic bool raced; /* two threads have appended at once: it may be no circle any more */
 	uint32_t size;	    /* nodes in it; fewer are counted if it is not */
 	uint32_t appended;
+	struct xs_ze_finished batch; /* of these, on their way into the ring */
 	/* executions of regular lists */
 	struct xs_ze_execution *first, *last;
 	struct xs_ze_submission *submissions; /* with fences of the application */
@@ -270,9 +302,14 @@ static inline struct xs_ze_list *xs_ze_list_of(ze_command_list_handle_t list)
  * not, too, for the last time.
  */
 void xs_ze_collect(struct xs_ze_queue *queue);
+/* The same of who looks for himself: one thread at a time. False: another one does. */
+bool xs_ze_collect_begin(struct xs_ze_queue *queue);
+void xs_ze_collect_end(struct xs_ze_queue *queue);
 void xs_ze_collect_others(struct xs_ze_queue *queue);
 /* One more node for a queue; NULL: none left. */
 struct xs_ze_node *xs_ze_grow(struct xs_ze_queue *queue);
+/* An append was left by a jump, or its thread ended there: what it took is never used again. */
+void xs_ze_append_left(struct xs_ze_list *list) __attribute__((cold));
 /* Commands that two threads have appended at once are dealt with; what follows is in order. */
 void xs_ze_queue_mend(struct xs_ze_queue *queue) __attribute__((cold));
 /* More of its nodes are in no row. */

@@ -23,6 +23,7 @@ static _Atomic uint32_t device_lock;
 static bool begin(void)
 {
 	static _Atomic(_Atomic uint32_t *) first;
+	static struct xs_hook at_thread_end = { .function = xs_ze_thread_ends };
 	_Atomic uint32_t *page, *none = NULL;
 	long map;
 
@@ -43,6 +44,7 @@ static bool begin(void)
 	atomic_store(page, 1);
 	xs_ze_alive_word = page;
 	(void)atexit(xs_ze_collect_all);
+	xs_at_thread_end(&at_thread_end);
 	return true;
 }
 

@@ -72,8 +72,7 @@ void xs_ze_node_link_event(struct xs_ze_node *node, ze_event_handle_t event)
 	_Atomic uint64_t *word = xs_ze_event_word(event);
 
 	node->event = event;
-	/* what still refers to the node's last use finds another count */
-	atomic_store_explicit(&node->state, ((state >> 2) + 1) << 2 | XS_ZE_PENDING,
+	atomic_store_explicit(&node->state, xs_ze_state_of_next_use(state, XS_ZE_PENDING),
 			      memory_order_release);
 	if (word)
 		atomic_store_explicit(word,

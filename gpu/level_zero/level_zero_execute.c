@@ -161,11 +161,11 @@ static bool collect_oldest(struct xs_ze_queue *queue)
 
 void xs_ze_collect_executions(struct xs_ze_queue *queue)
 {
-	if (!queue->first || !xs_recording() || !xs_claim(&queue->collecting))
+	if (!queue->first || !xs_recording() || !xs_ze_collect_begin(queue))
 		return;
 	while (collect_oldest(queue))
 		;
-	xs_unclaim(&queue->collecting);
+	xs_ze_collect_end(queue);
 }
 
 /*

@@ -176,6 +176,36 @@ struct xs_ze_node *xs_ze_grow(struct xs_ze_queue *queue)
 }
 
 /*
+ * The driver may have the node that was to be pushed, whose event it then signals at any time. And
+ * an event of the program may have been linked with it.
+ */
+void xs_ze_append_left(struct xs_ze_list *list)
+{
+	struct xs_ze_queue *queue = list->queue;
+	struct xs_ze_node *newest =
+				  queue ? atomic_load_explicit(&queue->newest, memory_order_relaxed)
+					: NULL,
+			  *node = newest ? atomic_load_explicit(&newest->next, memory_order_relaxed)
+					 : NULL;
+
+	if (list->body)
+		xs_ze_body_raced(list->body);
+	if (!node || node == newest ||
+	    node == atomic_load_explicit(&queue->done, memory_order_acquire))
+		return;
+	atomic_store_explicit(&newest->next,
+			      atomic_load_explicit(&node->next, memory_order_relaxed),
+			      memory_order_relaxed);
+	queue->size--;
+	node->lost = true;
+	atomic_store_explicit(&node->state,
+			      xs_ze_state_of_next_use(atomic_load_explicit(&node->state,
+									   memory_order_relaxed),
+						      XS_ZE_FREE),
+			      memory_order_release);
+}
+
+/*
  * Is no longer in flight; true: the device may still signal its event, or another thread read it.
  */
 static bool give_up(struct xs_ze_node *node)
@@ -190,7 +220,7 @@ static bool give_up(struct xs_ze_node *node)
 	/* another thread reads its times */
 	while ((state & 3) == XS_ZE_BUSY && xs_wait_a_bit(&rounds));
 	if ((state & 3) == XS_ZE_DONE ||
-	    !atomic_compare_exchange_strong(&node->state, &state, (state & ~3ull) | XS_ZE_DONE))
+	    !atomic_compare_exchange_strong(&node->state, &state, xs_ze_state(state, XS_ZE_DONE)))
 		return false;
 	xs_ze_event_unlink(node->event, node);
 	return true;
@@ -205,7 +235,7 @@ static bool is_told(const struct xs_ze_node *node)
 void xs_ze_queue_mend(struct xs_ze_queue *queue)
 {
 	xs_ze_collect_others(queue);
-	if (!xs_claim(&queue->collecting))
+	if (!xs_ze_collect_begin(queue))
 		return; /* another time */
 	/*
 	 * Those that are not complete by now are told at the end. No node is used again: the device
@@ -215,7 +245,7 @@ void xs_ze_queue_mend(struct xs_ze_queue *queue)
 	atomic_store_explicit(&queue->done, NULL, memory_order_relaxed);
 	atomic_store_explicit(&queue->raced, false, memory_order_relaxed);
 	queue->size = 0;
-	xs_unclaim(&queue->collecting);
+	xs_ze_collect_end(queue);
 }
 
 /*
@@ -228,7 +258,7 @@ static void abandon(struct xs_ze_queue *queue)
 	uint32_t rounds = 0, left = xs_ze_queue_most(queue);
 	bool alone;
 
-	while (!(alone = xs_claim(&queue->collecting)) && xs_wait_a_bit(&rounds))
+	while (!(alone = xs_ze_collect_begin(queue)) && xs_wait_a_bit(&rounds))
 		; /* another thread has it */
 	last = atomic_load_explicit(&queue->newest, memory_order_acquire);
 	head = atomic_load_explicit(&queue->done, memory_order_relaxed);
@@ -259,7 +289,7 @@ static void abandon(struct xs_ze_queue *queue)
 	}
 	atomic_store_explicit(&queue->raced, false, memory_order_relaxed);
 	queue->size = 0;
-	xs_unclaim(&queue->collecting);
+	xs_ze_collect_end(queue);
 }
 
 /* What is complete of one queue. True: not all of it. */

@@ -148,8 +148,7 @@ void xs_ze_node_put(struct xs_ze_node *node)
 {
 	uint64_t state = atomic_load_explicit(&node->state, memory_order_relaxed);
 
-	/* what still refers to this use of it finds another count */
-	atomic_store_explicit(&node->state, ((state >> 2) + 1) << 2 | XS_ZE_FREE,
+	atomic_store_explicit(&node->state, xs_ze_state_of_next_use(state, XS_ZE_FREE),
 			      memory_order_release);
 	if (node->lost || node->context->dead)
 		return;

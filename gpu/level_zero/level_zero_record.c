@@ -134,7 +134,7 @@ void xs_ze_node_record(const struct xs_ze_node *node, const ze_kernel_timestamp_
 		from = &copy;
 	}
 	if (__builtin_expect(queue->device->tiles == 0, 1) || !(holds & XS_ZE_EVENT_HOLDS) ||
-	    !record_tiles(from, node->event, queue->device, submit, id))
+	    !record_tiles(from, node->event ? node->event : node->own, queue->device, submit, id))
 		xs_commands_end(1, write_record(from, times, submit, id));
 	if (__builtin_expect(node->query != NULL, 0))
 		tell_query(node, from, times, holds, submit, id);
@@ -142,16 +142,7 @@ void xs_ze_node_record(const struct xs_ze_node *node, const ze_kernel_timestamp_
 
 /* ---- many of them as one record ---- */
 
-/*
- * On the stack, which may be small; and not in the ring, since the driver is called between two of
- * them.
- */
-#define BATCH 24u
-struct batch {
-	uint32_t count;
-	struct xs_command command[BATCH];
-};
-static_assert(BATCH <= XS_COMMANDS_MAX, "fits a record");
+static_assert(XS_ZE_FINISHED <= XS_COMMANDS_MAX, "fits a record");
 
 /*
  * A record's beginning; the newest of its commands says what they have in common. submit: as in the
@@ -212,24 +203,28 @@ static inline bool can_share(const struct xs_ze_node *node,
 				1);
 }
 
-static __attribute__((noinline)) void batch_write(struct batch *batch,
+static __attribute__((noinline)) void batch_write(struct xs_ze_finished *batch,
 						  const struct xs_device_record *newest,
 						  const struct xs_ze_submit *submit)
 {
-	uint32_t size = commands_size(batch->count);
-	struct xs_commands_record *record = xs_record_reserve_many(size, batch->count);
+	uint32_t count = batch->count < XS_ZE_FINISHED ? batch->count : XS_ZE_FINISHED,
+		 size = commands_size(count);
+	struct xs_commands_record *record;
 
+	/* who leaves by a jump from here on has written them, or they are missing: never twice */
+	batch->count = 0;
+	atomic_signal_fence(memory_order_release);
+	record = xs_record_reserve_many(size, count);
 	if (record) {
-		commands_begin(record, batch->count, size, newest, submit);
-		memcpy(record->command, batch->command, batch->count * sizeof(batch->command[0]));
+		commands_begin(record, count, size, newest, submit);
+		memcpy(record->command, batch->command, count * sizeof(batch->command[0]));
 		xs_record_end(size);
 	}
-	xs_commands_end(batch->count, record);
-	batch->count = 0;
+	xs_commands_end(count, record);
 }
 
 /* submit: as in the batch's record. */
-static inline void batch_add(struct batch *batch, const struct xs_ze_node *node,
+static inline void batch_add(struct xs_ze_finished *batch, const struct xs_ze_node *node,
 			     const ze_kernel_timestamp_result_t *times,
 			     const struct xs_ze_submit *submit, const struct xs_ze_queue *queue)
 {
@@ -238,8 +233,9 @@ static inline void batch_add(struct batch *batch, const struct xs_ze_node *node,
 				  xs_ze_next_ids(1));
 		return;
 	}
-	command_tell(&batch->command[batch->count], node, times);
-	if (__builtin_expect(++batch->count == BATCH, 0))
+	command_tell(&batch->command[batch->count % XS_ZE_FINISHED], node, times);
+	atomic_signal_fence(memory_order_release);
+	if (__builtin_expect(++batch->count >= XS_ZE_FINISHED, 0))
 		batch_write(batch, &node->record, submit);
 }
 
@@ -249,7 +245,7 @@ static void record_by_events(const struct xs_ze_node *first, const struct xs_ze_
 {
 	const struct xs_ze_node *newest = first;
 	ze_kernel_timestamp_result_t times;
-	struct batch batch;
+	struct xs_ze_finished batch;
 
 	batch.count = 0;
 	for (const struct xs_ze_node *node = first; node;
@@ -326,6 +322,98 @@ void xs_ze_nodes_record(const struct xs_ze_node *first, const ze_kernel_timestam
 		record_by_events(first, submit, queue);
 }
 
+/* ---- what is complete ---- */
+
+/*
+ * What this thread is at. It may leave by a jump, or end, at any instruction: what it has left is
+ * then found here, or by who finds its mark.
+ */
+static __thread struct {
+	struct xs_ze_queue *queue; /* whose commands it looks at */
+	struct xs_ze_node *node;   /* whose times it reads */
+} here __attribute__((tls_model("initial-exec")));
+
+static inline uint32_t reader(void)
+{
+	return xs_claimant() & (UINT32_MAX >> (XS_ZE_STATE_READER - 32));
+}
+
+/* By this thread, which does not do so any more, or by one that has said so. */
+static inline bool is_left(uint64_t state)
+{
+	uint32_t who = (uint32_t)(state >> XS_ZE_STATE_READER);
+
+	return (state & 3) == XS_ZE_BUSY && (!who || who == reader());
+}
+
+static __attribute__((noinline, cold)) void leave_node(struct xs_ze_node *node)
+{
+	uint64_t state = atomic_load_explicit(&node->state, memory_order_relaxed);
+	uint64_t told = state;
+
+	if (!is_left(state))
+		return;
+	/* in this order: else it could be read twice */
+	atomic_compare_exchange_strong(&node->told, &told, xs_ze_state(state, XS_ZE_BUSY));
+	atomic_compare_exchange_strong(&node->state, &state, xs_ze_state(state, XS_ZE_BUSY));
+}
+
+static __attribute__((noinline, cold)) void leave_queue(struct xs_ze_queue *queue)
+{
+	atomic_store_explicit(&queue->left, true, memory_order_relaxed);
+	xs_unclaim(&queue->collecting);
+}
+
+void xs_ze_thread_ends(void)
+{
+	if (here.node)
+		leave_node(here.node);
+	if (here.queue)
+		leave_queue(here.queue);
+}
+
+/*
+ * Who looked last has left in the middle: what is dealt with may still have its event signalled.
+ * With the queue claimed.
+ */
+static __attribute__((noinline, cold)) void go_on(struct xs_ze_queue *queue)
+{
+	struct xs_ze_node *done = atomic_load_explicit(&queue->done, memory_order_relaxed),
+			  *newest = atomic_load_explicit(&queue->newest, memory_order_acquire);
+	uint32_t left = xs_ze_queue_most(queue);
+
+	atomic_store_explicit(&queue->left, false, memory_order_relaxed);
+	if (queue->context->dead || !newest)
+		return;
+	for (struct xs_ze_node *node = done; node && left--;
+	     node = atomic_load_explicit(&node->next, memory_order_relaxed)) {
+		if (node == done || !node->event)
+			(void)xs_ze.zeEvent.pfnHostReset(node->own);
+		if (node == newest)
+			break;
+	}
+}
+
+bool xs_ze_collect_begin(struct xs_ze_queue *queue)
+{
+	bool left = atomic_load_explicit(&queue->collecting, memory_order_relaxed);
+
+	if (!xs_claim(&queue->collecting))
+		return false;
+	if (__builtin_expect(here.queue && here.queue != queue, 0))
+		leave_queue(here.queue);
+	here.queue = queue;
+	if (__builtin_expect(left || atomic_load_explicit(&queue->left, memory_order_relaxed), 0))
+		go_on(queue);
+	return true;
+}
+
+void xs_ze_collect_end(struct xs_ze_queue *queue)
+{
+	xs_unclaim(&queue->collecting);
+	here.queue = NULL;
+}
+
 /* Who was away for too long finds that others have given it up. */
 static inline bool is_still(const struct xs_ze_node *node, uint64_t state)
 {
@@ -344,18 +432,13 @@ static ze_result_t ask_event(const struct xs_ze_node *node, ze_kernel_timestamp_
 	return result;
 }
 
-bool xs_ze_node_finish(struct xs_ze_node *node)
+/* Its times are read by this thread alone, in the state `busy`. */
+static bool read_times(struct xs_ze_node *node, uint64_t busy)
 {
-	uint64_t state = atomic_load_explicit(&node->state, memory_order_acquire),
-		 busy = (state & ~3ull) | XS_ZE_BUSY;
 	ze_kernel_timestamp_result_t times;
 	ze_result_t result;
 	uint32_t id = 0;
 
-	if ((state & 3) != XS_ZE_PENDING)
-		return (state & 3) == XS_ZE_DONE;
-	if (!atomic_compare_exchange_strong(&node->state, &state, busy))
-		return (state & 3) == XS_ZE_DONE;
 	if (node->saved) {
 		result = xs_ze.zeEvent.pfnQueryStatus(node->own);
 		times = *node->saved;
@@ -365,9 +448,11 @@ bool xs_ze_node_finish(struct xs_ze_node *node)
 	if (!is_still(node, busy))
 		return false;
 	if (result == ZE_RESULT_NOT_READY) {
-		atomic_store_explicit(&node->state, state, memory_order_release);
+		atomic_store_explicit(&node->state, xs_ze_state(busy, XS_ZE_PENDING),
+				      memory_order_release);
 		return false;
 	}
+	atomic_store_explicit(&node->told, busy, memory_order_relaxed);
 	if (!result)
 		xs_ze_node_record(node, &times,
 				  (node->saved ? 0 : XS_ZE_EVENT_HOLDS) | XS_ZE_QUERY_HOLDS, NULL,
@@ -378,17 +463,53 @@ bool xs_ze_node_finish(struct xs_ze_node *node)
 		(void)xs_ze.zeEvent.pfnHostReset(node->own);
 	xs_ze_event_told(node->event, node, id);
 	if (is_still(node, busy))
-		atomic_store_explicit(&node->state, (state & ~3ull) | XS_ZE_DONE,
+		atomic_store_explicit(&node->state, xs_ze_state(busy, XS_ZE_DONE),
 				      memory_order_release);
 	return true;
+}
+
+/* What this thread has left: false, it cannot go on with that. */
+static __attribute__((noinline, cold)) bool read_again(struct xs_ze_node *node)
+{
+	(void)xs_ze_node_abandon(node);
+	return (atomic_load_explicit(&node->state, memory_order_acquire) & 3) == XS_ZE_DONE ||
+	       xs_ze_node_finish(node);
+}
+
+bool xs_ze_node_finish(struct xs_ze_node *node)
+{
+	uint64_t state = atomic_load_explicit(&node->state, memory_order_acquire),
+		 busy = xs_ze_state(state, XS_ZE_BUSY) | (uint64_t)reader() << XS_ZE_STATE_READER;
+	bool done;
+
+	if (__builtin_expect(is_left(state), 0))
+		return read_again(node);
+	if ((state & 3) != XS_ZE_PENDING)
+		return (state & 3) == XS_ZE_DONE;
+	if (__builtin_expect(here.node && here.node != node, 0))
+		leave_node(here.node);
+	here.node = node;
+	if (!atomic_compare_exchange_strong(&node->state, &state, busy))
+		return (state & 3) == XS_ZE_DONE;
+	done = read_times(node, busy);
+	here.node = NULL;
+	return done;
 }
 
 bool xs_ze_node_abandon(struct xs_ze_node *node)
 {
 	uint64_t state = atomic_load_explicit(&node->state, memory_order_acquire);
+	bool complete = atomic_load_explicit(&node->told, memory_order_relaxed) == state;
 
-	if ((state & 3) != XS_ZE_BUSY ||
-	    !atomic_compare_exchange_strong(&node->state, &state, (state & ~3ull) | XS_ZE_DONE))
+	if ((state & 3) != XS_ZE_BUSY)
+		return false;
+	/* only asked: so can others; and an event of ours may still be signalled */
+	if (!complete && (node->saved || is_left(state))) {
+		atomic_compare_exchange_strong(&node->state, &state,
+					       xs_ze_state(state, XS_ZE_PENDING));
+		return false;
+	}
+	if (!atomic_compare_exchange_strong(&node->state, &state, xs_ze_state(state, XS_ZE_DONE)))
 		return false;
 	if (node->saved)
 		(void)xs_ze.zeEvent.pfnHostReset(node->own);
@@ -418,25 +539,23 @@ void xs_ze_node_lost(struct xs_ze_node *node)
 	uint64_t state = atomic_load_explicit(&node->state, memory_order_relaxed);
 
 	if (!node->saved && (state & 3) == XS_ZE_PENDING &&
-	    atomic_compare_exchange_strong(&node->state, &state, (state & ~3ull) | XS_ZE_DONE))
+	    atomic_compare_exchange_strong(&node->state, &state, xs_ze_state(state, XS_ZE_DONE)))
 		xs_commands_untimed(1);
 }
 
-/* The same for a command that is timed by our own event. Only the thread that collects reads it. */
-static inline bool finish_own(struct xs_ze_queue *queue, struct xs_ze_node *node,
-			      struct batch *batch)
+/*
+ * A command that is timed by our own event, which the thread that collects has asked. It is marked
+ * as dealt with by then: who leaves by a jump behind the reset would else wait for it for ever. One
+ * that is not reset by then is so by who comes next: go_on().
+ */
+static inline void tell_own(struct xs_ze_queue *queue, struct xs_ze_node *node, ze_result_t result,
+			    const ze_kernel_timestamp_result_t *times)
 {
-	ze_kernel_timestamp_result_t times;
-	ze_result_t result = xs_ze.zeEvent.pfnQueryKernelTimestamp(node->own, &times);
-
-	if (result == ZE_RESULT_NOT_READY)
-		return false;
 	if (!result)
-		batch_add(batch, node, &times, NULL, queue);
+		batch_add(&queue->batch, node, times, NULL, queue);
 	else
 		xs_commands_untimed(1);
 	(void)xs_ze.zeEvent.pfnHostReset(node->own);
-	return true;
 }
 
 /*
@@ -444,74 +563,99 @@ static inline bool finish_own(struct xs_ze_queue *queue, struct xs_ze_node *node
  * here on they are dealt with.
  */
 static void finish_others(struct xs_ze_queue *queue, struct xs_ze_node *done,
-			  const struct xs_ze_node *newest, struct batch *batch)
+			  const struct xs_ze_node *newest)
 {
 	uint32_t left = xs_ze_queue_most(queue);
+	ze_kernel_timestamp_result_t times;
+	ze_result_t result;
 
 	while (done != newest && left--) {
 		done = atomic_load_explicit(&done->next, memory_order_relaxed);
 		if (done->event != done->own) {
 			(void)xs_ze_node_finish(done);
-		} else if (finish_own(queue, done, batch)) {
-			atomic_store_explicit(&done->state,
-					      atomic_load_explicit(&done->state,
-								   memory_order_relaxed) |
-						      XS_ZE_DONE,
-					      memory_order_relaxed);
-			done->event = NULL;
+			continue;
 		}
+		result = xs_ze.zeEvent.pfnQueryKernelTimestamp(done->own, &times);
+		if (result == ZE_RESULT_NOT_READY)
+			continue;
+		atomic_store_explicit(&done->state,
+				      xs_ze_state(atomic_load_explicit(&done->state,
+								       memory_order_relaxed),
+						  XS_ZE_DONE),
+				      memory_order_relaxed);
+		atomic_signal_fence(memory_order_release);
+		done->event = NULL;
+		atomic_signal_fence(memory_order_release);
+		tell_own(queue, done, result, &times);
 	}
 }
 
-/* True: it is done with. */
-static inline bool finish(struct xs_ze_queue *queue, struct xs_ze_node *node, struct batch *batch)
+/* True: it is complete, or nothing will tell. *ret_result: what our own event said, if that does.
+ */
+static inline bool is_complete(struct xs_ze_queue *queue, struct xs_ze_node *node,
+			       ze_result_t *ret_result, ze_kernel_timestamp_result_t *times)
 {
-	if (__builtin_expect(node->event == node->own, 1))
-		return finish_own(queue, node, batch);
+	if (__builtin_expect(node->event == node->own, 1)) {
+		*ret_result = xs_ze.zeEvent.pfnQueryKernelTimestamp(node->own, times);
+		return *ret_result != ZE_RESULT_NOT_READY;
+	}
+	*ret_result = ZE_RESULT_NOT_READY;
 	return xs_ze_node_finish(node) || (is_stuck(queue, node) && xs_ze_node_abandon(node));
 }
 
-static void collect(struct xs_ze_queue *queue, bool others)
+/* As far as they lie in a row; returns the last of them, NULL: another thread has taken over. */
+static inline struct xs_ze_node *finish_row(struct xs_ze_queue *queue, struct xs_ze_node *done,
+					    const struct xs_ze_node *newest)
 {
-	struct xs_ze_node *done, *newest, *next;
 	uint32_t left = xs_ze_queue_most(queue);
-	const struct xs_ze_node *told;
-	struct batch batch;
+	ze_kernel_timestamp_result_t times;
+	struct xs_ze_node *next;
+	ze_result_t result;
 
-	/*
-	 * what ends while nothing is recorded, or is seen by a thread of which nothing is, is
-	 * looked at later
-	 */
-	if (!xs_recording() || !xs_claim(&queue->collecting))
-		return; /* or another thread has it */
-	batch.count = 0;
-	/* in this order: the first node of all is in both places when it is in `newest` */
-	newest = atomic_load_explicit(&queue->newest, memory_order_acquire);
-	done = atomic_load_explicit(&queue->done, memory_order_relaxed);
 	while (done != newest && left--) {
 		next = atomic_load_explicit(&done->next, memory_order_relaxed);
-		if (!finish(queue, next, &batch))
+		if (!is_complete(queue, next, &result, &times))
 			break;
 		/* not if the driver took so long that another thread has taken over */
 		if (__builtin_expect(atomic_load_explicit(&queue->done, memory_order_relaxed) !=
 					     done,
 				     0))
-			return;
+			return NULL;
 		done = next;
 		/*
 		 * pairs with the acquire in xs_ze_claim(): what is behind it is no longer looked at
 		 */
 		atomic_store_explicit(&queue->done, done, memory_order_release);
+		atomic_signal_fence(memory_order_release);
+		if (result != ZE_RESULT_NOT_READY)
+			tell_own(queue, done, result, &times);
 	}
-	told = done;
-	if (others) {
-		finish_others(queue, done, newest, &batch);
+	return done;
+}
+
+static void collect(struct xs_ze_queue *queue, bool others)
+{
+	struct xs_ze_node *done, *newest;
+	const struct xs_ze_node *told;
+
+	/*
+	 * what ends while nothing is recorded, or is seen by a thread of which nothing is, is
+	 * looked at later
+	 */
+	if (!xs_recording() || !xs_ze_collect_begin(queue))
+		return; /* or another thread has it */
+	/* in this order: the first node of all is in both places when it is in `newest` */
+	newest = atomic_load_explicit(&queue->newest, memory_order_acquire);
+	done = atomic_load_explicit(&queue->done, memory_order_relaxed);
+	told = done = finish_row(queue, done, newest);
+	if (others && done) {
+		finish_others(queue, done, newest);
 		told = newest;
 	}
 	/* `told` is not used again before the next one is done with */
-	if (batch.count)
-		batch_write(&batch, &told->record, NULL);
-	xs_unclaim(&queue->collecting);
+	if (queue->batch.count && told)
+		batch_write(&queue->batch, &told->record, NULL);
+	xs_ze_collect_end(queue);
 }
 
 static inline void collect_queries(struct xs_ze_queue *queue)

@@ -37,8 +37,11 @@ static inline bool begin_append(struct xs_ze_list *list)
 {
 	uint32_t me = appender(), who = atomic_load_explicit(&list->appender, memory_order_relaxed);
 
-	if (__builtin_expect(who && who != me, 0) && !is_gone(list, who))
-		return false;
+	if (__builtin_expect(who, 0)) {
+		if (who != me && !is_gone(list, who))
+			return false;
+		xs_ze_append_left(list);
+	}
 	atomic_store_explicit(&list->appender, me, memory_order_relaxed);
 	return true;
 }
