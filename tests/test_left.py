@@ -434,7 +434,7 @@ def test_a_call_that_is_left_at_each_of_its_instructions(xstrace, tmp_path):
 def test_device_work_that_is_left_at_each_instruction(xstrace, tmp_path, who, first):
     """Whoever goes on, the same thread or another one, finds complete what it waits for, and the times are those of the command."""
     gpu = SoftGPU(tmp_path, SYNC=1)
-    run = xstrace(KERNELS, "ze_left_at", [who, first], env=gpu.env, timeout=60)
+    run = xstrace(KERNELS, "ze_left_at", [who, first], env=gpu.env, timeout=240)
     assert run.status == 3 and not gpu.misuse
     left, after = (int(n) for n in re.findall(r"\d+", run.out))
     other, device = run.trace.other, run.trace.device
