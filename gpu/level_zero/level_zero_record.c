@@ -329,19 +329,9 @@ void xs_ze_nodes_record(const struct xs_ze_node *first, const ze_kernel_timestam
  * then found here, or by who finds its mark.
  */
 static __thread struct {
-	struct xs_ze_queue *queue;	   /* whose commands it looks at */
-	struct xs_ze_node *node;	   /* whose times it reads */
-	uintptr_t queue_frame, node_frame; /* from where */
+	struct xs_ze_queue *queue; /* whose commands it looks at */
+	struct xs_ze_node *node;   /* whose times it reads */
 } here __attribute__((tls_model("initial-exec")));
-
-/*
- * Deeper in the stack than it was, the thread may be in a handler that interrupts it, and go on
- * there: then nobody may take over.
- */
-static inline bool may_be_within(uintptr_t frame)
-{
-	return (uintptr_t)__builtin_frame_address(0) < frame;
-}
 
 static inline uint32_t reader(void)
 {
@@ -410,11 +400,9 @@ bool xs_ze_collect_begin(struct xs_ze_queue *queue)
 
 	if (!xs_claim(&queue->collecting))
 		return false;
-	if (__builtin_expect(here.queue && here.queue != queue, 0) &&
-	    !may_be_within(here.queue_frame))
+	if (__builtin_expect(here.queue && here.queue != queue, 0))
 		leave_queue(here.queue);
 	here.queue = queue;
-	here.queue_frame = (uintptr_t)__builtin_frame_address(0);
 	if (__builtin_expect(left || atomic_load_explicit(&queue->left, memory_order_relaxed), 0))
 		go_on(queue);
 	return true;
@@ -498,10 +486,9 @@ bool xs_ze_node_finish(struct xs_ze_node *node)
 		return read_again(node);
 	if ((state & 3) != XS_ZE_PENDING)
 		return (state & 3) == XS_ZE_DONE;
-	if (__builtin_expect(here.node && here.node != node, 0) && !may_be_within(here.node_frame))
+	if (__builtin_expect(here.node && here.node != node, 0))
 		leave_node(here.node);
 	here.node = node;
-	here.node_frame = (uintptr_t)__builtin_frame_address(0);
 	if (!atomic_compare_exchange_strong(&node->state, &state, busy))
 		return (state & 3) == XS_ZE_DONE;
 	done = read_times(node, busy);
