@@ -187,29 +187,25 @@ cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc funcBufferReques
 		     : CUPTI_ERROR_NOT_INITIALIZED;
 }
 
+static CUptiResult enable_behind(enum xs_front_function n, CUpti_ActivityKind kind,
+				 const void *caller)
+{
+	struct xs_front none, *front = front_behind(n, caller, &none);
+
+	return front ? xs_cuda_enable_theirs(front, n, kind) : CUPTI_ERROR_NOT_INITIALIZED;
+}
+
 EXPORT CUptiResult CUPTIAPI cuptiActivityEnable(CUpti_ActivityKind kind)
 {
-	struct xs_front none,
-		*front = front_behind(XS_FRONT_ENABLE, __builtin_return_address(0), &none);
-
-	return front ? xs_cuda_enable_theirs(front, XS_FRONT_ENABLE, kind)
-		     : CUPTI_ERROR_NOT_INITIALIZED;
+	return enable_behind(XS_FRONT_ENABLE, kind, __builtin_return_address(0));
 }
 
 EXPORT CUptiResult CUPTIAPI cuptiActivityEnableAndDump(CUpti_ActivityKind kind)
 {
-	struct xs_front none,
-		*front = front_behind(XS_FRONT_DUMP, __builtin_return_address(0), &none);
-
-	return front ? xs_cuda_enable_theirs(front, XS_FRONT_DUMP, kind)
-		     : CUPTI_ERROR_NOT_INITIALIZED;
+	return enable_behind(XS_FRONT_DUMP, kind, __builtin_return_address(0));
 }
 
 EXPORT CUptiResult CUPTIAPI cuptiActivityDisable(CUpti_ActivityKind kind)
 {
-	struct xs_front none,
-		*front = front_behind(XS_FRONT_DISABLE, __builtin_return_address(0), &none);
-
-	return front ? xs_cuda_enable_theirs(front, XS_FRONT_DISABLE, kind)
-		     : CUPTI_ERROR_NOT_INITIALIZED;
+	return enable_behind(XS_FRONT_DISABLE, kind, __builtin_return_address(0));
 }
