@@ -26,6 +26,7 @@ from conftest import (
     XSTRACE,
     Trace,
     alive,
+    append_only,
     compile_c,
     copy_build,
     mounted,
@@ -656,6 +657,23 @@ def test_options_that_are_overwritten_while_the_program_runs(xstrace, value):
     assert run.trace.count("tasks", "later::first") == 210 and len(run.traces) == 1
     (line,) = [line for line in run.said if "'control'" in line]
     assert "was overwritten; programs that were started since are not traced" in line
+
+
+@root_only
+def test_files_that_cannot_be_removed(xstrace):
+    """Who is done with is not met again: each process has one trace, and the run ends."""
+    run = xstrace.start(ITT, compile_c(xstrace.home / "later", LATER), stdin=subprocess.PIPE)
+    run.wait_for_output()
+    with append_only(run.dir):
+        run.process.stdin.write(b"\n")
+        run.process.stdin.close()
+        run.process.wait(timeout=60)
+    place = run.dir
+    shutil.rmtree(place)
+    run.finish()
+    assert (run.status, run.out.splitlines()[-1]) == (0, "children: 0")
+    assert sorted(trace.count("tasks") for trace in run.traces) == [10, 10, 210]
+    assert [line for line in run.said if "cannot remove" in line and place in line]
 
 
 def test_recover_without_control(xstrace):

@@ -74,7 +74,7 @@ static bool about_to_join(struct xs_loop *loop, int32_t pid)
 struct found {
 	uint32_t serial;
 	int32_t pid;
-	bool known; /* it is adopted already */
+	bool known; /* it is adopted already, or done with */
 };
 
 /* What a look into the directory finds. */
@@ -113,15 +113,23 @@ static void see(void *user, const char *name)
 	look->found[look->count++] = found;
 }
 
+static void mark_one(const struct look *look, uint32_t serial, int32_t pid)
+{
+	const struct found key = { .serial = serial, .pid = pid };
+	struct found *known = bsearch(&key, look->found, look->count, sizeof(key), compare);
+
+	if (known)
+		known->known = true;
+}
+
 static void mark_known(const struct look *look)
 {
-	for (const struct xs_process *p = look->loop->processes; p; p = p->next) {
-		const struct found key = { .serial = p->serial, .pid = p->pid };
-		struct found *known = bsearch(&key, look->found, look->count, sizeof(key), compare);
+	const struct xs_run *run = &look->loop->run;
 
-		if (known)
-			known->known = true;
-	}
+	for (const struct xs_process *p = look->loop->processes; p; p = p->next)
+		mark_one(look, p->serial, p->pid);
+	for (uint32_t i = 0; i < run->met_count; i++)
+		mark_one(look, run->met[i].serial, run->met[i].pid);
 }
 
 /* Is it the same process? As we saw it, or where one was gone before we looked, as both told. */

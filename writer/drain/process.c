@@ -233,6 +233,17 @@ static void finish_track(struct xs_track *track, uint64_t end)
 		xs_process_commit(process);
 }
 
+/* The directory may be of a file system that takes nothing more, or the file be mounted upon. */
+static void remember(struct xs_run *run, const struct xs_process *process)
+{
+	struct xs_met *met = reallocarray(run->met, run->met_count + 1, sizeof(*met));
+
+	if (!met)
+		return;
+	run->met = met;
+	met[run->met_count++] = (struct xs_met){ process->serial, process->pid };
+}
+
 static void remove_files(struct xs_process *process)
 {
 	char name[XS_NAME_MAX];
@@ -245,7 +256,8 @@ static void remove_files(struct xs_process *process)
 					  process->tracks[i]->ring_size, memory_order_relaxed);
 	for (uint32_t i = 0; i <= process->segment_count; i++) {
 		xs_process_file_name(name, process->pid, process->serial, i);
-		(void)unlinkat(process->run->directory, name, 0);
+		if (unlinkat(process->run->directory, name, 0) < 0 && !i && errno != ENOENT)
+			remember(process->run, process);
 		xs_kept_name(name, process->pid, process->serial, i);
 		(void)unlinkat(process->run->directory, name, 0);
 	}

@@ -66,12 +66,18 @@ struct xs_run {
 	/* recovering: a trace is not the file that was being written; a line has said so */
 	bool refused;
 	bool disk_error_told;
-	bool incomplete;	    /* --recover: something is missing, and it has been said */
-	bool again;		    /* --recover: it could not write all, and can be tried again */
-	bool wrote_something;	    /* a trace or report, of any process */
-	bool saw_application;	    /* its process has come */
-	bool saw_python;	    /* an interpreter of Python's, likewise */
-	bool saw_openmp;	    /* a runtime of OpenMP's, in any process */
+	bool incomplete;      /* --recover: something is missing, and it has been said */
+	bool again;	      /* --recover: it could not write all, and can be tried again */
+	bool wrote_something; /* a trace or report, of any process */
+	bool saw_application; /* its process has come */
+	bool saw_python;      /* an interpreter of Python's, likewise */
+	bool saw_openmp;      /* a runtime of OpenMP's, in any process */
+	/* process.c: whose file could not be removed, and is not to be met again */
+	struct xs_met {
+		uint32_t serial;
+		int32_t pid;
+	} *met;
+	uint32_t met_count;
 	struct xs_symbols *symbols; /* symbols.c; NULL: none yet */
 	/* demangle.c: kernels' name ids << 1 | wanted, by their last bits */
 	uint32_t filtered[XS_FILTERED];
