@@ -77,7 +77,7 @@ def generated(name):
 
 # Files that call each other in a circle, by name. docs/LEVEL_ZERO.md has a picture of the first.
 CIRCLES = [
-    {f"level_zero_{part}.c" for part in "append body device event execute list record submission".split()},
+    {f"level_zero_{part}.c" for part in "append body collect device event execute list submission".split()},
 ]
 
 

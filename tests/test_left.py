@@ -443,6 +443,20 @@ def test_device_work_that_is_left_at_each_instruction(xstrace, tmp_path, who, fi
     assert len({slice.start for slice in device}) == len(device) >= 2 * after
 
 
+@needs_ze
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="x86-64 only")
+def test_a_handler_at_each_instruction_that_looks_at_another_list(xstrace, tmp_path):
+    """The thread goes on with the first list: no other one looks at that in the meantime."""
+    gpu = SoftGPU(tmp_path, SYNC=1)
+    run = xstrace(KERNELS, "ze_left_at", ["within", 0], env=gpu.env, timeout=240)
+    assert run.status == 3 and not gpu.misuse
+    assert int(re.search(r"left (\d+)", run.out)[1]) > 20
+    other, device = run.trace.other, run.trace.device
+    assert len({slice.start for slice in device}) == len(device) and "untimed_commands" not in other
+    shown = len(device) + other.get("open_commands", 0)
+    assert shown <= len(gpu.commands) <= shown + other["lost"] and other.get("open_commands", 0) <= 4
+
+
 FORKS_WITHIN = r"""
 #define _GNU_SOURCE
 #include <errno.h>

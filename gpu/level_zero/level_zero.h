@@ -237,6 +237,16 @@ struct xs_ze_finished {
 	struct xs_command command[XS_ZE_FINISHED];
 };
 
+/*
+ * level_zero_record.c: one more, which has a record of its own if it does not fit in; and those
+ * that are there. submit: as in xs_ze_node_record().
+ */
+void xs_ze_finished_add(struct xs_ze_finished *batch, const struct xs_ze_node *node,
+			const ze_kernel_timestamp_result_t *times,
+			const struct xs_ze_submit *submit, const struct xs_ze_queue *queue);
+void xs_ze_finished_write(struct xs_ze_finished *batch, const struct xs_device_record *newest,
+			  const struct xs_ze_submit *submit);
+
 struct xs_ze_queue {
 	struct xs_ze_queue *next;	  /* of all queues */
 	ze_command_queue_handle_t handle; /* NULL: of an immediate list */
@@ -302,10 +312,23 @@ static inline struct xs_ze_list *xs_ze_list_of(ze_command_list_handle_t list)
  * not, too, for the last time.
  */
 void xs_ze_collect(struct xs_ze_queue *queue);
-/* The same of who looks for himself: one thread at a time. False: another one does. */
-bool xs_ze_collect_begin(struct xs_ze_queue *queue);
-void xs_ze_collect_end(struct xs_ze_queue *queue);
 void xs_ze_collect_others(struct xs_ze_queue *queue);
+/* Whose commands a thread looks at, and XS_FRAME_MARK() of where it does so. */
+struct xs_ze_look {
+	struct xs_ze_queue *queue;
+	uintptr_t mark;
+};
+/*
+ * The same of who looks for himself: one thread at a time. False: another one does, or this one,
+ * which a handler has interrupted there. outer: what the thread was looking at before, for the end.
+ */
+bool xs_ze_collect_begin_in(uintptr_t mark, struct xs_ze_queue *queue,
+			    struct xs_ze_look *ret_outer);
+void xs_ze_collect_end(struct xs_ze_queue *queue, const struct xs_ze_look *outer);
+XS_INLINE bool xs_ze_collect_begin(struct xs_ze_queue *queue, struct xs_ze_look *ret_outer)
+{
+	return xs_ze_collect_begin_in(XS_FRAME_MARK(), queue, ret_outer);
+}
 /* One more node for a queue; NULL: none left. */
 struct xs_ze_node *xs_ze_grow(struct xs_ze_queue *queue);
 /* An append was left by a jump, or its thread ended there: what it took is never used again. */

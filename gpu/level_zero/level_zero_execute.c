@@ -161,11 +161,13 @@ static bool collect_oldest(struct xs_ze_queue *queue)
 
 void xs_ze_collect_executions(struct xs_ze_queue *queue)
 {
-	if (!queue->first || !xs_recording() || !xs_ze_collect_begin(queue))
+	struct xs_ze_look outer;
+
+	if (!queue->first || !xs_recording() || !xs_ze_collect_begin(queue, &outer))
 		return;
 	while (collect_oldest(queue))
 		;
-	xs_ze_collect_end(queue);
+	xs_ze_collect_end(queue, &outer);
 }
 
 /*

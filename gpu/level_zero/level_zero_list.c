@@ -234,8 +234,10 @@ static bool is_told(const struct xs_ze_node *node)
 
 void xs_ze_queue_mend(struct xs_ze_queue *queue)
 {
+	struct xs_ze_look outer;
+
 	xs_ze_collect_others(queue);
-	if (!xs_ze_collect_begin(queue))
+	if (!xs_ze_collect_begin(queue, &outer))
 		return; /* another time */
 	/*
 	 * Those that are not complete by now are told at the end. No node is used again: the device
@@ -245,7 +247,7 @@ void xs_ze_queue_mend(struct xs_ze_queue *queue)
 	atomic_store_explicit(&queue->done, NULL, memory_order_relaxed);
 	atomic_store_explicit(&queue->raced, false, memory_order_relaxed);
 	queue->size = 0;
-	xs_ze_collect_end(queue);
+	xs_ze_collect_end(queue, &outer);
 }
 
 /*
@@ -256,9 +258,10 @@ static void abandon(struct xs_ze_queue *queue)
 {
 	struct xs_ze_node *node, *next, *last, *head;
 	uint32_t rounds = 0, left = xs_ze_queue_most(queue);
+	struct xs_ze_look outer;
 	bool alone;
 
-	while (!(alone = xs_ze_collect_begin(queue)) && xs_wait_a_bit(&rounds))
+	while (!(alone = xs_ze_collect_begin(queue, &outer)) && xs_wait_a_bit(&rounds))
 		; /* another thread has it */
 	last = atomic_load_explicit(&queue->newest, memory_order_acquire);
 	head = atomic_load_explicit(&queue->done, memory_order_relaxed);
@@ -289,7 +292,10 @@ static void abandon(struct xs_ze_queue *queue)
 	}
 	atomic_store_explicit(&queue->raced, false, memory_order_relaxed);
 	queue->size = 0;
-	xs_ze_collect_end(queue);
+	/* a jump has left them there, and nothing is recorded now: they are no next queue's */
+	xs_commands_untimed(queue->batch.count);
+	queue->batch.count = 0;
+	xs_ze_collect_end(queue, &outer);
 }
 
 /* What is complete of one queue. True: not all of it. */
