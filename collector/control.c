@@ -8,13 +8,13 @@
  * neither counts: its --start-paused is a --pause before the first event, and the shell alone takes
  * it away.
  */
-#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "environment.h"
 #include "lock.h"
+#include "next.h"
 #include "self.h"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -228,16 +228,16 @@ void xs_watch_marker(const char *domain, const char *name)
 
 /* ---- the environment: what the application does to it is seen as it happens ---- */
 
-/* The function that the application would have called without us. */
-static void *real(_Atomic(void *) *slot, const char *name)
-{
-	void *function = atomic_load_explicit(slot, memory_order_relaxed);
+static struct {
+	_Atomic(void *) setenv, unsetenv, putenv, clearenv;
+} real;
 
-	if (!function) {
-		function = dlsym(RTLD_NEXT, name);
-		atomic_store_explicit(slot, function, memory_order_relaxed);
-	}
-	return function;
+__attribute__((constructor)) static void find_early(void)
+{
+	(void)xs_next(&real.setenv, "setenv");
+	(void)xs_next(&real.unsetenv, "unsetenv");
+	(void)xs_next(&real.putenv, "putenv");
+	(void)xs_next(&real.clearenv, "clearenv");
 }
 
 static bool is_ours(const char *assignment)
@@ -266,8 +266,7 @@ static void added(void)
 
 EXPORT int setenv(const char *name, const char *value, int overwrite)
 {
-	static _Atomic(void *) slot;
-	int (*function)(const char *, const char *, int) = real(&slot, "setenv");
+	int (*function)(const char *, const char *, int) = xs_next(&real.setenv, "setenv");
 	int result = function(name, value, overwrite);
 
 	if (!result && is_ours(name) && overwrite)
@@ -279,8 +278,7 @@ EXPORT int setenv(const char *name, const char *value, int overwrite)
 
 EXPORT int unsetenv(const char *name)
 {
-	static _Atomic(void *) slot;
-	int (*function)(const char *) = real(&slot, "unsetenv");
+	int (*function)(const char *) = xs_next(&real.unsetenv, "unsetenv");
 	int result = function(name);
 
 	if (!result && is_ours(name))
@@ -290,8 +288,7 @@ EXPORT int unsetenv(const char *name)
 
 EXPORT int putenv(char *assignment)
 {
-	static _Atomic(void *) slot;
-	int (*function)(char *) = real(&slot, "putenv");
+	int (*function)(char *) = xs_next(&real.putenv, "putenv");
 	int result = function(assignment);
 	const char *mark = !result && is_ours(assignment) ? strchr(assignment, '=') : NULL;
 
@@ -302,8 +299,7 @@ EXPORT int putenv(char *assignment)
 
 EXPORT int clearenv(void)
 {
-	static _Atomic(void *) slot;
-	int (*function)(void) = real(&slot, "clearenv");
+	int (*function)(void) = xs_next(&real.clearenv, "clearenv");
 	int result = function();
 
 	if (!result)

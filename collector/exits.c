@@ -2,12 +2,11 @@
  * In place of the C library's: what is registered to be called at the end of the program, which is
  * also every destructor of C++. It comes behind ours (first.c).
  */
-#include <dlfcn.h>
-#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "first.h"
+#include "next.h"
 #include "sys.h"
 
 /*
@@ -29,17 +28,19 @@ static void run(void *unused)
 	xs_first_run();
 }
 
+static _Atomic(void *) real_atexit;
+
+__attribute__((constructor)) static void find_early(void)
+{
+	(void)xs_next(&real_atexit, "__cxa_atexit");
+}
+
 int __cxa_atexit(void (*function)(void *), void *argument, void *library)
 {
-	static _Atomic(register_function *) slot;
 	static _Atomic uint32_t count;
-	register_function *real = atomic_load_explicit(&slot, memory_order_relaxed);
+	register_function *real = xs_next(&real_atexit, "__cxa_atexit");
 	int result;
 
-	if (!real) {
-		*(void **)&real = dlsym(RTLD_NEXT, "__cxa_atexit");
-		atomic_store_explicit(&slot, real, memory_order_relaxed);
-	}
 	result = real(function, argument, library);
 	/* in a sandbox the memory for it may be a system call that the program would not make */
 	if (xs_first_is_wanted() && !xs_is_sealed() &&

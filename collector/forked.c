@@ -6,11 +6,11 @@
  * Not so in the handler of a signal that has interrupted an event: when the handler returns in the
  * child, the event goes on there as if it were the parent's.
  */
-#include <dlfcn.h>
 #include <errno.h>
 #include <sys/mman.h>
 #include <sys/types.h>
 
+#include "next.h"
 #include "self.h"
 #include "sys.h"
 
@@ -75,24 +75,17 @@ void xs_leave_parent(void)
 	xs_leave(&entered);
 }
 
-static _Atomic(pid_t (*)(void)) real_fork; /* _Fork() */
+static _Atomic(void *) real_fork; /* _Fork() */
 
-static pid_t (*find_fork(void))(void)
+__attribute__((constructor)) static void find_early(void)
 {
-	pid_t (*function)(void) = atomic_load_explicit(&real_fork, memory_order_relaxed);
-
-	if (!function) {
-		*(void **)&function = dlsym(RTLD_NEXT, "_Fork");
-		atomic_store_explicit(&real_fork, function, memory_order_relaxed);
-	}
-	return function;
+	(void)xs_next(&real_fork, "_Fork");
 }
 
 void xs_watch_forks(void)
 {
 	static bool watched;
 
-	(void)find_fork(); /* it may be called first where the loader cannot be asked */
 	if (!watched && __register_atfork)
 		watched = !__register_atfork(NULL, NULL, xs_leave_parent, &__dso_handle);
 }
@@ -100,7 +93,7 @@ void xs_watch_forks(void)
 /* Handlers may call it, and nobody who watches forks hears of the child. */
 __attribute__((visibility("default"))) pid_t _Fork(void)
 {
-	pid_t (*function)(void) = find_fork(), pid;
+	pid_t (*function)(void) = xs_next(&real_fork, "_Fork"), pid;
 
 	if (!function) { /* the C library has none */
 		errno = ENOSYS;

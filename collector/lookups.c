@@ -16,13 +16,13 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "symbols.h"
+#include "elf_symbols.h"
 
 const struct xs_in_front *xs_in_front;
 
 #if defined(__x86_64__) || defined(__aarch64__)
 
-#pragma weak dlvsym /* of glibc; see symbols.c */
+#pragma weak dlvsym /* of glibc; see elf_symbols.c */
 
 typedef void *lookup_function(void *handle, const char *name);
 lookup_function *xs_next_dlsym __attribute__((visibility("hidden"), used));

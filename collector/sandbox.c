@@ -16,6 +16,7 @@
 #include "companion.h"
 #include "environment.h"
 #include "lock.h"
+#include "next.h"
 #include "self.h"
 #include "sys.h"
 
@@ -311,11 +312,19 @@ static void of_clock(long option, long mode)
 	close_for_good();
 }
 
+static _Atomic(void *) real_prctl, real_clone;
+
+__attribute__((constructor)) static void find_early(void)
+{
+	(void)xs_next(&real_prctl, "prctl");
+	(void)xs_next(&real_clone, "clone");
+	xs_syscall_find();
+}
+
 EXPORT int prctl(int option, ...)
 {
-	static _Atomic(void *) slot;
 	int (*function)(int, unsigned long, unsigned long, unsigned long, unsigned long) =
-		atomic_load_explicit(&slot, memory_order_relaxed);
+		xs_next(&real_prctl, "prctl");
 	unsigned long argument[4];
 	struct entry entry;
 	va_list list;
@@ -325,10 +334,6 @@ EXPORT int prctl(int option, ...)
 	for (int i = 0; i < 4; i++)
 		argument[i] = va_arg(list, unsigned long);
 	va_end(list);
-	if (!function) {
-		*(void **)&function = dlsym(RTLD_NEXT, "prctl");
-		atomic_store_explicit(&slot, (void *)function, memory_order_relaxed);
-	}
 	of_clock(option, (long)argument[0]);
 	entry = of_prctl(option, (long)argument[0], (long)argument[1]);
 	result = function(option, argument[0], argument[1], argument[2], argument[3]);
@@ -461,9 +466,8 @@ EXPORT long syscall(long number, ...)
  */
 EXPORT int clone(int (*start)(void *), void *stack, int flags, void *argument, ...)
 {
-	static _Atomic(void *) slot;
 	int (*function)(int (*)(void *), void *, int, void *, void *, void *, void *) =
-		atomic_load_explicit(&slot, memory_order_relaxed);
+		xs_next(&real_clone, "clone");
 	void *more[3]; /* there may be none: nobody looks at them then */
 	va_list list;
 
@@ -471,10 +475,6 @@ EXPORT int clone(int (*start)(void *), void *stack, int flags, void *argument, .
 	for (int i = 0; i < 3; i++)
 		more[i] = va_arg(list, void *);
 	va_end(list);
-	if (!function) {
-		*(void **)&function = dlsym(RTLD_NEXT, "clone");
-		atomic_store_explicit(&slot, (void *)function, memory_order_relaxed);
-	}
 	if (flags & CLONE_VM && !(flags & (CLONE_SETTLS | CLONE_VFORK)) && xs_recording()) {
 		atomic_store_explicit(&xs_gate->shared, 1, memory_order_relaxed);
 		xs_gate_update();

@@ -15,6 +15,8 @@
  */
 #include "stack.h"
 
+#include "next.h"
+
 #include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
@@ -299,15 +301,10 @@ static uint64_t place_of(struct frame *frame, bool named, struct xs_rule *ret_ru
 
 __attribute__((visibility("default"))) int dlclose(void *handle)
 {
-	static _Atomic(int (*)(void *)) real;
-	int (*function)(void *) = atomic_load_explicit(&real, memory_order_relaxed);
-	int result;
+	static _Atomic(void *) real; /* it waits for the loader's lock itself */
+	int (*function)(void *) = xs_next(&real, "dlclose");
+	int result = function(handle);
 
-	if (!function) {
-		*(void **)&function = dlsym(RTLD_NEXT, "dlclose");
-		atomic_store_explicit(&real, function, memory_order_relaxed);
-	}
-	result = function(handle);
 	atomic_fetch_add_explicit(&closed, 1, memory_order_relaxed);
 	return result;
 }

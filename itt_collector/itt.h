@@ -117,6 +117,19 @@ static inline bool itt_recording(void)
 	return xs_recording() && itt_wanted(NULL);
 }
 
+/* ---- functions.c ---- */
+
+/* The handle of a task's name that is a function; NULL: function is. */
+__itt_string_handle *itt_function_handle(void *function);
+
+/* ---- values.c ---- */
+
+/*
+ * A float at any address. By its bits if it is no number: the conversion would raise an exception
+ * for one that signals, which may end the program.
+ */
+double itt_widened(const void *value);
+
 /* ---- args.c: records with arguments ---- */
 
 #define ITT_ARGS_MAX (XS_RECORD_MAX - sizeof(struct xs_args_record))

@@ -150,16 +150,14 @@ static void show_number(const struct counter *counter, const void *value)
 	uint32_t bytes = numbers[counter->number].bytes, shift = 64 - 8 * bytes;
 	uint8_t type = numbers[counter->number].type;
 	uint64_t integer = 0;
-	float single = 0;
 	double real = 0;
 
 	if (type != XS_VALUE_DOUBLE) {
 		memcpy(&integer, value, bytes);
 		if (type == XS_VALUE_S64)
 			integer = (uint64_t)((int64_t)(integer << shift) >> shift);
-	} else if (bytes == sizeof(single)) {
-		memcpy(&single, value, sizeof(single));
-		real = (double)single;
+	} else if (bytes == sizeof(float)) {
+		real = itt_widened(value);
 	} else {
 		memcpy(&real, value, sizeof(real));
 	}

@@ -1,14 +1,11 @@
 /*
- * Tasks, what hangs on them (ids, relations, metadata), and the spans that need not nest:
- * overlapped tasks, regions, frames.
+ * Tasks, their ids and relations, and the spans that need not nest: overlapped tasks, regions,
+ * frames.
  */
 #include "itt.h"
 #include "blocked.h"
 #include "task_counters.h"
 
-#include <dlfcn.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "strtab.h"
@@ -161,82 +158,12 @@ HOT EXPORT void __itt_task_end(const __itt_domain *domain)
 
 /* ---- tasks named by a function ---- */
 
-/* Address -> "symbol" or "module+0xoffset", looked up once. */
-struct function_name {
-	_Atomic uintptr_t address;
-	_Atomic(__itt_string_handle *) handle;
-};
-#define FUNCTIONS 1024u
-
-/* "0x…"; `text` has room for 20 bytes. */
-static const char *hexadecimal(char *text, uintptr_t value)
-{
-	char *at = text + 19;
-
-	*at = '\0';
-	do
-		*--at = "0123456789abcdef"[value & 15];
-	while (value >>= 4);
-	*--at = 'x';
-	*--at = '0';
-	return at;
-}
-
-/*
- * What the loader knows of it. It holds its lock meanwhile: a thread that leaves by a jump, or is
- * cancelled anywhere, would keep that for ever. Where signals cannot be kept off, nobody is asked.
- */
-static bool find_function(void *function, Dl_info *info)
-{
-	struct xs_blocked blocked = xs_block();
-	bool found = xs_is_blocked(blocked) && dladdr(function, info) && info->dli_fname;
-
-	xs_unblock(blocked);
-	return found;
-}
-
-static __itt_string_handle *name_function(void *function)
-{
-	const char *file;
-	char digits[20];
-	Dl_info info;
-
-	if (!find_function(function, &info))
-		return __itt_string_handle_create(hexadecimal(digits, (uintptr_t)function));
-	if (info.dli_sname && info.dli_saddr == function)
-		return __itt_string_handle_create(info.dli_sname);
-	file = strrchr(info.dli_fname, '/');
-	return itt_object_joined(&itt_handles, file ? file + 1 : info.dli_fname, "+",
-				 hexadecimal(digits,
-					     (uintptr_t)function - (uintptr_t)info.dli_fbase));
-}
-
-static __itt_string_handle *handle_of_function(void *function)
-{
-	static struct function_name names[FUNCTIONS];
-	struct function_name *name = &names[((uintptr_t)function >> 4) % FUNCTIONS];
-	uintptr_t none = 0;
-	__itt_string_handle *handle;
-
-	if (!function)
-		return NULL;
-	if (atomic_load_explicit(&name->address, memory_order_relaxed) == (uintptr_t)function) {
-		handle = atomic_load_explicit(&name->handle, memory_order_acquire);
-		if (handle)
-			return handle;
-	}
-	handle = name_function(function);
-	if (atomic_compare_exchange_strong(&name->address, &none, (uintptr_t)function))
-		atomic_store_explicit(&name->handle, handle, memory_order_release);
-	return handle;
-}
-
 EXPORT void __itt_task_begin_fn(const __itt_domain *domain, __itt_id task, __itt_id parent,
 				void *function)
 {
 	if (itt_enabled(domain) && (xs_recording() || xs_watching()))
 		begin_with_ids((__itt_domain *)domain, itt_id(task), itt_id(parent),
-			       handle_of_function(function));
+			       itt_function_handle(function));
 }
 
 /* ---- at a time of the application's own clock ---- */
@@ -268,7 +195,7 @@ EXPORT void __itt_task_begin_fn_ex(const __itt_domain *domain, __itt_clock_domai
 {
 	if (itt_enabled(domain) && (xs_recording() || xs_watching()))
 		__itt_task_begin_ex(domain, clock, time, task, parent,
-				    handle_of_function(function));
+				    itt_function_handle(function));
 }
 
 EXPORT void __itt_task_end_ex(const __itt_domain *domain, __itt_clock_domain *clock,
@@ -495,121 +422,4 @@ EXPORT void __itt_relation_add_to_current_ex(const __itt_domain *domain, __itt_c
 {
 	(void)clock, (void)time;
 	relate(domain, null_id, relation, tail);
-}
-
-/* ---- metadata ---- */
-
-static void add(const __itt_domain *domain, struct xs_id id, uint32_t key, uint32_t type,
-		const void *values, size_t count)
-{
-	struct itt_args args;
-
-	if (!itt_args_begin(&args, XS_ARGS, 0, itt_domain_id((__itt_domain *)domain), id))
-		return;
-	itt_arg(&args, key, type, values, count);
-	itt_args_end(&args, 0);
-}
-
-EXPORT void __itt_metadata_add(const __itt_domain *domain, __itt_id id, __itt_string_handle *key,
-			       int type, size_t count, void *data)
-{
-	if (itt_enabled(domain) && xs_recording() && type > 0 && type <= XS_VALUE_DOUBLE)
-		add(domain, itt_id(id), itt_text(key), (uint32_t)type, data, count);
-}
-
-/* A length of 0, or one that cannot be, means up to the terminating 0. */
-static size_t text_length(const char *data, size_t length)
-{
-	return !data ? 0 : length && length < SIZE_MAX / 2 ? length : strnlen(data, ITT_ARGS_MAX);
-}
-
-EXPORT void __itt_metadata_str_add(const __itt_domain *domain, __itt_id id,
-				   __itt_string_handle *key, const char *data, size_t length)
-{
-	if (itt_enabled(domain) && xs_recording())
-		add(domain, itt_id(id), itt_text(key), XS_VALUE_TEXT, data,
-		    text_length(data, length));
-}
-
-static void add_with_scope(const __itt_domain *domain, int scope, __itt_string_handle *key,
-			   uint32_t type, const void *data, size_t count)
-{
-	struct itt_args args;
-	uint8_t extent = scope == ITT_SCOPE_GLOBAL	  ? XS_SCOPE_GLOBAL
-			 : scope == ITT_SCOPE_TRACK_GROUP ? XS_SCOPE_PROCESS
-							  : XS_SCOPE_THREAD;
-	uint32_t key_id;
-
-	if (!itt_enabled(domain) || !xs_recording())
-		return;
-	if (scope == ITT_SCOPE_TASK || scope == ITT_SCOPE_UNKNOWN) {
-		add(domain, null_id, itt_text(key), type, data, count);
-		return;
-	}
-	key_id = itt_text(key);
-	if (!itt_args_begin(&args, XS_INSTANT, extent,
-			    itt_intern_in(itt_domain_text(domain), "metadata",
-					  itt_domain_id((__itt_domain *)domain)),
-			    null_id))
-		return;
-	itt_arg(&args, key_id, type, data, count);
-	itt_args_end(&args, 0);
-}
-
-EXPORT void __itt_metadata_add_with_scope(const __itt_domain *domain, int scope,
-					  __itt_string_handle *key, int type, size_t count,
-					  void *data)
-{
-	if (type > 0 && type <= XS_VALUE_DOUBLE)
-		add_with_scope(domain, scope, key, (uint32_t)type, data, count);
-}
-
-EXPORT void __itt_metadata_str_add_with_scope(const __itt_domain *domain, int scope,
-					      __itt_string_handle *key, const char *data,
-					      size_t length)
-{
-	add_with_scope(domain, scope, key, XS_VALUE_TEXT, data, text_length(data, length));
-}
-
-static __attribute__((format(printf, 3, 0))) void add_formatted(const __itt_domain *domain,
-								struct xs_id id, const char *format,
-								va_list values)
-{
-	uint32_t key = xs_name("metadata", 0);
-	struct itt_args args;
-	size_t room;
-	char *text;
-	int n;
-
-	if (!itt_args_begin(&args, XS_ARGS, 0, itt_domain_id((__itt_domain *)domain), id))
-		return;
-	text = itt_arg_open(&args, key, &room);
-	n = text ? vsnprintf(text, room, format, values) : -1;
-	if (n >= 0)
-		itt_arg_written(&args, (size_t)n < room ? (size_t)n : room - 1, (size_t)n >= room);
-	itt_args_end(&args, 0);
-}
-
-EXPORT void __itt_formatted_metadata_add(const __itt_domain *domain, __itt_string_handle *format,
-					 ...)
-{
-	va_list values;
-
-	if (!itt_enabled(domain) || !format || !format->strA || !xs_recording())
-		return;
-	va_start(values, format);
-	add_formatted(domain, null_id, format->strA, values);
-	va_end(values);
-}
-
-EXPORT void __itt_formatted_metadata_add_overlapped(const __itt_domain *domain, __itt_id id,
-						    __itt_string_handle *format, ...)
-{
-	va_list values;
-
-	if (!itt_enabled(domain) || !format || !format->strA || !xs_recording())
-		return;
-	va_start(values, format);
-	add_formatted(domain, itt_id(id), format->strA, values);
-	va_end(values);
 }

@@ -330,6 +330,22 @@ EXPORT void __itt_counter_dec_delta(__itt_counter_info *counter, unsigned long l
 	step(counter, 0 - delta);
 }
 
+double itt_widened(const void *value)
+{
+	uint32_t single, magnitude;
+	uint64_t bits;
+	double wide;
+
+	memcpy(&single, value, sizeof(single));
+	magnitude = single & INT32_MAX;
+	if (magnitude <= 0x7f800000)
+		return (double)*(const float *)value;
+	bits = (uint64_t)(single >> 31) << 63 | 0x7ff8ull << 48 |
+	       (uint64_t)(magnitude & 0x7fffff) << 29;
+	memcpy(&wide, &bits, sizeof(wide));
+	return wide;
+}
+
 EXPORT void __itt_counter_set_value_ex(__itt_counter_info *object, __itt_clock_domain *clock,
 				       unsigned long long time, void *value)
 {
@@ -363,7 +379,7 @@ EXPORT void __itt_counter_set_value_ex(__itt_counter_info *object, __itt_clock_d
 		wide.u = *(const uint16_t *)value;
 		break;
 	case XS_VALUE_FLOAT:
-		wide.d = (double)*(const float *)value;
+		wide.d = itt_widened(value);
 		type = XS_VALUE_DOUBLE;
 		break;
 	case XS_VALUE_DOUBLE:

@@ -420,6 +420,11 @@ def test_formatted_metadata(scenario):
     s = scenario("formatted")
     text = "step: -3 of 12345678901234, 62.50%, c, 0xff"
     assert s.one("formatted::plain").args == {"metadata": [text]}
+    assert s.one("formatted::without a trace").args == {"metadata": ["é, € 😀, 7, 3.33e+299, 0x1.8p+0"]}
+    assert "errno 7, exceptions 0, stored 5\n" in s.run.out
+    digits, blanks, positions = s.one("formatted::long").args.pop("metadata")
+    assert digits[:57] == "0.1000000000000000055511151231257827021181583404541015625" and len(digits) > 1900
+    assert not blanks.strip() and len(blanks) > 1900 and positions == "1, %2$d"
     assert s.one("formatted::overlapped").args == {"metadata": ["rank 3 of 8"]}
 
 

@@ -476,3 +476,53 @@ def test_an_answer_before_we_are_bound(xstrace, tmp_path):
     program = compile_c(tmp_path / "program", "int resolves(void); int main(void) { return resolves() ? 7 : 1; }", other, library, path)
     run = xstrace(ITT, program)
     assert (run.status, run.err) == (7, "")
+
+
+WAITING = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include "ittnotify.h"
+static __itt_domain *domain;
+static void named(void) { __itt_task_end(domain); }
+static void *calls(void *name)
+{
+	__itt_task_begin_fn(domain, __itt_null, __itt_null, (void *)named);
+	named();
+	__itt_task_begin_fn(domain, __itt_null, __itt_null, (void *)puts);
+	named();
+	return (void *)(long)(prctl(PR_SET_NAME, "within") || setenv("WITHIN", "1", 1) || unsetenv("WITHIN") || putenv(name));
+}
+void start(void)
+{
+	void *failed = NULL;
+	pthread_t thread;
+	pthread_create(&thread, NULL, calls, "WITHIN=2");
+	pthread_join(thread, &failed);
+	printf("%s\n", failed ? "failed" : "went on");
+}
+int main(int argc, char **argv)
+{
+	domain = __itt_domain_create("loading");
+	__itt_task_begin(domain, __itt_null, __itt_null, __itt_string_handle_create("before"));
+	named();
+	if (dlopen("/nonexistent", RTLD_NOW)) return 1;
+	setenv("BEFORE", "1", 1);
+	puts(dlerror() ? "told" : "not told");
+	return !dlopen(argv[1], RTLD_NOW);
+}
+"""
+WAITS = "void start(void); __attribute__((constructor)) static void begin(void) { start(); }"
+
+
+def test_a_thread_that_a_constructor_waits_for(xstrace, tmp_path):
+    """dlopen() holds the loader's lock meanwhile: the thread must not need it for us. Nor do we take the program's dlerror()."""
+    app = compile_c(tmp_path / "waiting", WAITING, "-rdynamic")
+    library = compile_c(tmp_path / "waits.so", WAITS, "-shared", "-fPIC")
+    run = xstrace("--chrome-itt-logging", app, [library], timeout=30)
+    assert (run.status, run.out) == (0, "told\nwent on\n")
+    names = [task.name for task in run.trace.tasks]
+    assert names[0] == "loading::before" and names[2] == "loading::puts" and names[1].startswith("loading::waiting+0x")

@@ -9,7 +9,7 @@
 #include <dlfcn.h>
 
 #include "front.h"
-#include "symbols.h"
+#include "elf_symbols.h"
 
 #define EXPORT __attribute__((visibility("default")))
 

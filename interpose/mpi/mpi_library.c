@@ -56,7 +56,7 @@ static const char *soname_of(const struct link_map *map)
 	return strings && at ? strings + at : "";
 }
 
-#pragma weak dladdr1 /* glibc's: see symbols.c */
+#pragma weak dladdr1 /* glibc's: see elf_symbols.c */
 
 const char *xs_mpi_library_open(void *caller)
 {

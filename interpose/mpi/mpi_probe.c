@@ -24,10 +24,10 @@
 #include <signal.h>
 #include <sys/mman.h>
 
-#include "symbols.h"
+#include "elf_symbols.h"
 #include "sys.h"
 
-#pragma weak dlvsym /* of glibc; see symbols.c */
+#pragma weak dlvsym /* of glibc; see elf_symbols.c */
 
 #define SYMBOLS 4096u
 static struct {

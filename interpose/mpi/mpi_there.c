@@ -4,7 +4,7 @@
  */
 #include "mpi_wrap.h"
 
-#include "symbols.h"
+#include "elf_symbols.h"
 
 void *xs_mpi_probe(const char *name, const void *wrapper)
 {

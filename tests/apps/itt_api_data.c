@@ -2,6 +2,8 @@
  * What carries values: metadata, counters, histograms, heaps, models, modules.
  */
 #define INTEL_ITTNOTIFY_API_PRIVATE
+#include <errno.h>
+#include <fenv.h>
 #include <stdint.h>
 #include <wchar.h>
 
@@ -91,10 +93,26 @@ static void scopes(void)
 static void formatted(void)
 {
 	__itt_domain *domain = __itt_domain_create("formatted");
+	int stored = 5;
 
 	task_begin(domain, name("plain"));
 	__itt_formatted_metadata_add(domain, name("%s: %d of %llu, %.2f%%, %c, 0x%x"), "step", -3,
 				     12345678901234ULL, 62.5, 'c', 255);
+	task_end(domain);
+	task_begin(domain, name("without a trace"));
+	errno = 7;
+	(void)feclearexcept(FE_ALL_EXCEPT);
+	__itt_formatted_metadata_add(domain, name("%lc, %ls, %m, %n%.3g, %La"), 0xe9,
+				     L"\u20ac \U0001f600", &stored, 1e300 / 3, 1.5L);
+	__itt_counter_set_value(__itt_counter_create_typed("no number", "formatted",
+							   __itt_metadata_float),
+				&(uint32_t){ 0x7fa00000 }); /* as a float, it signals */
+	printf("errno %d, exceptions %d, stored %d\n", errno, fetestexcept(FE_ALL_EXCEPT), stored);
+	task_end(domain);
+	task_begin(domain, name("long"));
+	__itt_formatted_metadata_add(domain, name("%.*f"), 900000000, 0.1);
+	__itt_formatted_metadata_add(domain, name("%*d|%s"), 2000000000, 1, "behind");
+	__itt_formatted_metadata_add(domain, name("%d, %2$d"), 1, 2);
 	task_end(domain);
 	__itt_task_begin_overlapped(domain, make_id(21), __itt_null, name("overlapped"));
 	__itt_formatted_metadata_add_overlapped(domain, make_id(21), name("rank %ld of %zu"), 3L,

@@ -277,8 +277,8 @@ static void metadata(void)
 
 static void formatted(void)
 {
-	__itt_formatted_metadata_add(domain, __itt_string_handle_create("%s %d %f"), "text", 1,
-				     2.5);
+	__itt_formatted_metadata_add(domain, __itt_string_handle_create("%s %d %ls %La %.*f"),
+				     "text", 1, L"wide", 1.5L, 900000000, 1e300 / 3);
 }
 
 static void counters(void)

@@ -21,6 +21,8 @@ const struct link_map *xs_elf_self(void);
 struct xs_elf_symbols xs_elf_symbols_of(const struct link_map *map);
 /* NULL: the library does not define it. */
 const ElfW(Sym) * xs_elf_symbol(const struct xs_elf_symbols *s, const char *name);
+/* The name of a function that begins at the address; NULL: there is none that others may use. */
+const char *xs_elf_name_at(const struct link_map *map, uintptr_t address);
 /* As strcmp(), which must not be called here. */
 bool xs_elf_is_same(const char *a, const char *b);
 

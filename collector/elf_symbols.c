@@ -2,7 +2,7 @@
  * Looks into symbol tables. It runs while the dynamic loader binds somebody, as mpi_probe.c
  * (interpose/mpi) does, and keeps its rules.
  */
-#include "symbols.h"
+#include "elf_symbols.h"
 
 #include <elf.h>
 #include <stddef.h>
@@ -73,6 +73,36 @@ const ElfW(Sym) * xs_elf_symbol(const struct xs_elf_symbols *s, const char *name
 		if (entry & 1)
 			return NULL;
 	}
+}
+
+static bool is_function_at(const ElfW(Sym) * symbol, uintptr_t offset)
+{
+	return symbol->st_value == offset && symbol->st_shndx != SHN_UNDEF &&
+	       (symbol->st_info & 0xf) == STT_FUNC;
+}
+
+const char *xs_elf_name_at(const struct link_map *map, uintptr_t address)
+{
+	struct xs_elf_symbols s = xs_elf_symbols_of(map);
+	const uint32_t *buckets, *chain;
+	uint32_t first;
+
+	if (!s.table || !s.names || !s.gnu_hash)
+		return NULL;
+	first = s.gnu_hash[1];
+	buckets = s.gnu_hash + 4 + s.gnu_hash[2] * (sizeof(ElfW(Addr)) / 4);
+	chain = buckets + s.gnu_hash[0];
+	for (uint32_t i = 0; i < s.gnu_hash[0]; i++) {
+		uint32_t index = buckets[i];
+
+		if (index < first)
+			continue;
+		do
+			if (is_function_at(&s.table[index], address - map->l_addr))
+				return s.names + s.table[index].st_name;
+		while (!(chain[index++ - first] & 1));
+	}
+	return NULL;
 }
 
 const struct link_map *xs_elf_self(void)
