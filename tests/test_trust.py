@@ -5,6 +5,7 @@ import json
 import mmap
 import fcntl
 import os
+import platform
 import random
 import re
 import resource
@@ -33,6 +34,7 @@ from conftest import (
     root_only,
     wait_until,
 )
+from test_doctor import DENY
 from test_endings import recover, truth
 import kept
 
@@ -674,6 +676,17 @@ def test_files_that_cannot_be_removed(xstrace):
     assert (run.status, run.out.splitlines()[-1]) == (0, "children: 0")
     assert sorted(trace.count("tasks") for trace in run.traces) == [10, 10, 210]
     assert [line for line in run.said if "cannot remove" in line and place in line]
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="numbers of x86-64")
+@pytest.mark.parametrize("call", [8, 217], ids=["lseek", "getdents64"])
+def test_a_directory_that_cannot_be_looked_into(xstrace, call):
+    """A sandbox around all of it: the program runs, and the run ends."""
+    command = [sys.executable, "-c", DENY, call, XSTRACE, ITT, APPS / "itt_tasks", 5]
+    run = subprocess.run([str(word) for word in command], cwd=xstrace.home, capture_output=True, text=True, timeout=30)
+    assert run.returncode == 0 and "expected: 5 tasks" in run.stdout
+    assert "nothing is recorded from now on" in run.stderr
+    shutil.rmtree(re.search(r"cannot remove (\S+):", run.stderr)[1])
 
 
 def test_recover_without_control(xstrace):

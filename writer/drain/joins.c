@@ -290,16 +290,15 @@ bool xs_loop_find(struct xs_loop *loop, bool all)
 {
 	struct look look = { .loop = loop };
 	uint32_t most = most_newcomers(&loop->run);
+	int error = ENOMEM;
 	size_t i = 0;
 
 	if (!xs_shm_each(loop->run.directory, see, &look)) {
-		if (loop->run.recovering)
-			tell_blind(loop, "the directory", errno);
-		free(look.found);
-		return true;
+		look.blind = true;
+		error = errno;
 	}
 	if (look.blind && loop->run.recovering)
-		tell_blind(loop, "the directory", ENOMEM);
+		tell_blind(loop, "the directory", error);
 	if (look.count) {
 		qsort(look.found, look.count, sizeof(*look.found), compare);
 		mark_known(&look);
