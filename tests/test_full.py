@@ -539,6 +539,22 @@ def test_a_trace_that_somebody_cuts_is_not_said_to_be_stored(xstrace, compress, 
     trace.unlink()
 
 
+@pytest.mark.parametrize("left", [0, -10])
+def test_a_trace_that_is_cut_by_less_than_a_page(xstrace, left):
+    """It has no hole, and the length that it was to have."""
+    run = xstrace.start(ITT, "itt_steps", ["tasks", "a", "5", "wait", "tasks", "b", "9"], stdin=subprocess.PIPE)
+    run.wait_for_output()
+    (trace,) = wait_until(lambda: [path for path in run.cwd.glob("itt_steps.*") if path.stat().st_size > 200])
+    os.truncate(trace, left if left >= 0 else trace.stat().st_size + left)
+    run.process.stdin.close()
+    run.wait()
+    wait_until(lambda: not run.dir)
+    run.read_output()
+    assert run.status == 0 and not any("stored" in line for line in run.said)
+    assert f"xstrace: {trace} was cut before it was complete; what had been written of it is lost" in run.said
+    trace.unlink()
+
+
 def test_existing_link_is_not_followed(xstrace):
     target = xstrace.home / "target"
     script = f"ln -s {target} itt_tasks.$$.json; exec {APPS}/itt_tasks 5"

@@ -68,12 +68,22 @@ static size_t whole(const struct xs_output *out, const char *data, size_t length
 	return out->whole ? out->whole(data, length) : whole_lines(data, length);
 }
 
+/* Has somebody else cut the file by now? What is written then goes to where it would have gone. */
+static bool is_shorter(const struct xs_output *out)
+{
+	struct stat file;
+
+	return !fstat(out->fd, &file) && S_ISREG(file.st_mode) &&
+	       (uint64_t)file.st_size < out->offset;
+}
+
 /* plain: after an error, the whole lines or packets that reached the file are kept. */
 static int write_all(struct xs_output *out, const char *data, size_t length, bool plain)
 {
 	size_t done = 0;
 	int error = 0;
 
+	out->cut |= !out->borrowed && is_shorter(out);
 	while (done < length && !error) {
 		ssize_t n = write(out->fd, data + done, length - done);
 
@@ -220,16 +230,13 @@ static bool cut(struct xs_output *out, uint64_t offset)
 	return lseek(out->fd, (off_t)offset, SEEK_SET) >= 0;
 }
 
-/*
- * Has somebody else cut the file? Then it is shorter than what we have written, or has a hole: what
- * is written later goes to where it would have gone.
- */
+/* At the end: it is shorter, or was so once, or has a hole in the place of what was written. */
 static bool was_cut(const struct xs_output *out, const struct stat *file)
 {
 	off_t hole;
 
-	if (!S_ISREG(file->st_mode))
-		return false;
+	if (out->cut || !S_ISREG(file->st_mode))
+		return out->cut;
 	hole = lseek(out->fd, 0, SEEK_HOLE); /* -1: the file is empty, or nobody can say */
 	return (uint64_t)file->st_size < out->offset || (hole >= 0 && hole < file->st_size);
 }

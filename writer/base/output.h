@@ -40,7 +40,7 @@ struct xs_output {
 	void *zstd, *frame; /* ZSTD_CCtx, output buffer */
 	size_t frame_room;
 	uint64_t device, inode; /* of the file, once it is closed; 0: there was none of ours */
-	bool cut;		/* likewise: it has lost what was written, and not by us */
+	bool cut; /* it has lost what was written, and not by us; wholly known once it is closed */
 };
 
 /* Takes over fd. 0 or -errno. */
