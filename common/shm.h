@@ -245,6 +245,7 @@ enum xs_unseen {
 	XS_UNSEEN_CUDA_LEFT,
 	XS_UNSEEN_PYTHON_TOOLS,
 	XS_UNSEEN_CUDA_THEIRS,
+	XS_UNSEEN_CUDA_CHANGED,
 };
 
 /* Allocations of SYCL (USM) that are in use on a device. */

@@ -13,6 +13,7 @@ ONE = 130000  # one pair of callbacks for a process
 SEVERAL = 130500  # each subscriber has its own
 HOW = ["linked", "open", "default", "next", "program"]
 LEFT = "callbacks of its own for CUPTI's activity"
+CHANGED = "turned off what CUPTI's activity tells of a context"
 
 
 def profiles(xstrace, tmp_path, *args, version=ONE, options=KERNELS, **settings):
@@ -73,6 +74,24 @@ def test_what_is_none_of_ours(xstrace, tmp_path, when):
     run = profiles(xstrace, tmp_path, "linked", when)
     run.check_expected()
     assert kernels(run) == 100 and not says(run, LEFT)
+
+
+@pytest.mark.parametrize("how", ["linked", "open"])
+def test_kinds_that_it_turns_off_without_callbacks(xstrace, tmp_path, how):
+    """It gets no records in any case. They go on for us, and are off when it registers its own."""
+    run = profiles(xstrace, tmp_path, how, "unheard")
+    assert "records 0 others 0 foreign 0 second 0\n" in run.out and "records 50 others 0" in run.out
+    assert kernels(run) == 50 and sum(slice.base == "memset" for slice in run.trace.device) == 100
+    assert says(run, LEFT) == 1
+
+
+@pytest.mark.parametrize("version", [ONE, SEVERAL])
+@pytest.mark.parametrize("how", ["linked", "open"])
+def test_a_context_that_it_turns_off(xstrace, tmp_path, how, version):
+    """That is stronger than what we have asked for: we leave, where CUPTI has it once for a process."""
+    run = profiles(xstrace, tmp_path, how, "context", version=version)
+    assert "records 0 others 0" in run.out and kernels(run) == (50 if version == ONE else 150)
+    assert says(run, CHANGED) == (version == ONE) and not says(run, LEFT)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 /*
  * In front of those functions of CUPTI's by which a program takes the records of activity for
- * itself: before CUPTI 13.3 a process has one pair of callbacks for buffers. What happens then is
- * in theirs.c.
+ * itself, or changes which there are: before CUPTI 13.3 a process has one pair of callbacks for
+ * buffers, and one set of kinds that are enabled. What happens then is in theirs.c.
  *
  * Who is linked with libcupti finds the functions that we export. Who asks dlsym() for those of a
  * libcupti gets some that are in front of that very one: there may be several.
@@ -18,6 +18,7 @@ static const char names[XS_FRONT_FUNCTIONS][32] = {
 	[XS_FRONT_ENABLE] = "cuptiActivityEnable",
 	[XS_FRONT_DUMP] = "cuptiActivityEnableAndDump",
 	[XS_FRONT_DISABLE] = "cuptiActivityDisable",
+	[XS_FRONT_CONTEXT] = "cuptiActivityDisableContext",
 };
 
 #define FRONTS 4u
@@ -39,15 +40,20 @@ static struct xs_front fronts[FRONTS];
 	}                                                                                    \
 	static CUptiResult CUPTIAPI disable_##n(CUpti_ActivityKind kind)                     \
 	{                                                                                    \
-		return xs_cuda_enable_theirs(&fronts[n], XS_FRONT_DISABLE, kind);            \
+		return xs_cuda_disable_theirs(&fronts[n], kind);                             \
+	}                                                                                    \
+	static CUptiResult CUPTIAPI context_##n(CUcontext context, CUpti_ActivityKind kind)  \
+	{                                                                                    \
+		return xs_cuda_disable_context_theirs(&fronts[n], context, kind);            \
 	}
 IN_FRONT(0)
 IN_FRONT(1)
 IN_FRONT(2)
 IN_FRONT(3)
 
-#define ALL_OF(n) \
-	{ (void *)register_##n, (void *)enable_##n, (void *)dump_##n, (void *)disable_##n }
+#define ALL_OF(n)                                                                          \
+	{ (void *)register_##n, (void *)enable_##n, (void *)dump_##n, (void *)disable_##n, \
+	  (void *)context_##n }
 static void *const ours[FRONTS][XS_FRONT_FUNCTIONS] = { ALL_OF(0), ALL_OF(1), ALL_OF(2),
 							ALL_OF(3) };
 
@@ -207,5 +213,17 @@ EXPORT CUptiResult CUPTIAPI cuptiActivityEnableAndDump(CUpti_ActivityKind kind)
 
 EXPORT CUptiResult CUPTIAPI cuptiActivityDisable(CUpti_ActivityKind kind)
 {
-	return enable_behind(XS_FRONT_DISABLE, kind, __builtin_return_address(0));
+	struct xs_front none,
+		*front = front_behind(XS_FRONT_DISABLE, __builtin_return_address(0), &none);
+
+	return front ? xs_cuda_disable_theirs(front, kind) : CUPTI_ERROR_NOT_INITIALIZED;
+}
+
+EXPORT CUptiResult CUPTIAPI cuptiActivityDisableContext(CUcontext context, CUpti_ActivityKind kind)
+{
+	struct xs_front none,
+		*front = front_behind(XS_FRONT_CONTEXT, __builtin_return_address(0), &none);
+
+	return front ? xs_cuda_disable_context_theirs(front, context, kind)
+		     : CUPTI_ERROR_NOT_INITIALIZED;
 }

@@ -1,6 +1,6 @@
 /*
  * Functions of CUPTI's that a program may call for itself, and we are in front of: those by which
- * it takes the records of activity.
+ * it takes the records of activity, or changes which there are.
  */
 #ifndef XS_CUDA_FRONT_H
 #define XS_CUDA_FRONT_H
@@ -12,6 +12,7 @@ enum xs_front_function {
 	XS_FRONT_ENABLE,
 	XS_FRONT_DUMP,
 	XS_FRONT_DISABLE,
+	XS_FRONT_CONTEXT,
 	XS_FRONT_FUNCTIONS,
 };
 
@@ -36,6 +37,9 @@ CUptiResult xs_cuda_register_theirs(struct xs_front *front,
 				    CUpti_BuffersCallbackCompleteFunc complete);
 CUptiResult xs_cuda_enable_theirs(struct xs_front *front, enum xs_front_function function,
 				  CUpti_ActivityKind kind);
+CUptiResult xs_cuda_disable_theirs(struct xs_front *front, CUpti_ActivityKind kind);
+CUptiResult xs_cuda_disable_context_theirs(struct xs_front *front, CUcontext context,
+					   CUpti_ActivityKind kind);
 /* Our callbacks are about to be registered. False: the program's have the place. */
 bool xs_cuda_take_place(struct xs_front *front);
 /* From here on the program may have it. */

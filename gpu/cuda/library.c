@@ -156,6 +156,11 @@ CUptiResult xs_cuda_enable(CUpti_ActivityKind kind)
 	return result;
 }
 
+bool xs_cuda_has_enabled(CUpti_ActivityKind kind)
+{
+	return (uint32_t)kind < XS_ACTIVITY_KINDS && atomic_load(&enabled) >> kind & 1;
+}
+
 void xs_cuda_disable(uint64_t but)
 {
 	uint64_t kinds = atomic_exchange(&enabled, 0) & ~but;

@@ -3,6 +3,9 @@
  * pair of callbacks for buffers, and whoever registers last has it, with the buffers of the one
  * before. If the program comes first, it keeps the place and CUDA is not traced. If we have it
  * already, we leave: what was recorded by then stays in the trace.
+ *
+ * A program that changes what CUPTI records, and has no callbacks, gets no record in any case: what
+ * it turns off and we need goes on for us. A context's own settings supersede ours: then we leave.
  */
 #include <errno.h>
 
@@ -14,6 +17,7 @@
 typedef CUptiResult register_function(CUpti_BuffersCallbackRequestFunc,
 				      CUpti_BuffersCallbackCompleteFunc);
 typedef CUptiResult kind_function(CUpti_ActivityKind);
+typedef CUptiResult context_function(CUcontext, CUpti_ActivityKind);
 
 /* Whose callbacks a libcupti has. */
 enum owner {
@@ -65,7 +69,7 @@ static void CUPTIAPI completed(CUcontext context, uint32_t stream, uint8_t *data
  * still write there the program would miss. Where our buffers cannot be flushed in time, the
  * program's callback does not get them either.
  */
-static void leave(struct xs_front *front)
+static void leave(struct xs_front *front, enum xs_unseen why)
 {
 	bool alive = xs_cuda_alive();
 	struct xs_blocked blocked = xs_block();
@@ -80,7 +84,7 @@ static void leave(struct xs_front *front)
 		(void)xs_cupti.ActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
 	atomic_store(&xs_cupti.stage, XS_CUDA_HAS_LEFT);
 	if (alive)
-		xs_tell_unseen(XS_UNSEEN_CUDA_THEIRS);
+		xs_tell_unseen(why);
 	xs_unblock(blocked);
 }
 
@@ -88,7 +92,7 @@ static void leave(struct xs_front *front)
  * True: the callbacks are the program's own. Another thread may be about to begin or to end ours:
  * it is waited for, unless it was left by a jump.
  */
-static bool make_room(struct xs_front *front)
+static bool make_room(struct xs_front *front, enum xs_unseen why)
 {
 	uint32_t owner, rounds = 0, tries = 0;
 
@@ -101,7 +105,7 @@ static bool make_room(struct xs_front *front)
 		if (atomic_compare_exchange_strong(&front->owner, &owner, ENDING)) {
 			/* what CUPTI has in a child of fork is of its parent */
 			if (xs_cuda_own_process() || xs_is_sealed())
-				leave(front);
+				leave(front, why);
 			atomic_store(&front->owner, LEFT);
 			return false;
 		}
@@ -126,7 +130,7 @@ CUptiResult xs_cuda_register_theirs(struct xs_front *front,
 	*(void **)&real = atomic_load(&front->real[XS_FRONT_REGISTER]);
 	if (!request || !complete) /* which it refuses */
 		return real(request, complete);
-	own = make_room(front);
+	own = make_room(front, XS_UNSEEN_CUDA_THEIRS);
 	errno = error;
 	if (own) {
 		result = real(request, complete);
@@ -148,11 +152,44 @@ CUptiResult xs_cuda_enable_theirs(struct xs_front *front, enum xs_front_function
 
 	*(void **)&real = atomic_load(&front->real[function]);
 	result = real(kind);
-	if (result || (uint32_t)kind >= 64)
-		return result;
-	if (function == XS_FRONT_DISABLE)
-		atomic_fetch_and(&front->kinds, ~(1ull << kind));
-	else
+	if (!result && (uint32_t)kind < 64)
 		atomic_fetch_or(&front->kinds, 1ull << kind);
 	return result;
+}
+
+/* Does CUPTI tell us of this kind, because of what we have asked of that very libcupti? */
+static bool is_needed(struct xs_front *front, CUpti_ActivityKind kind)
+{
+	return front == atomic_load(&place) && !xs_cupti.several && !atomic_load(&xs_cupti.stage) &&
+	       xs_cuda_has_enabled(kind);
+}
+
+/* What we need is turned off when we leave: who does that looks at the kinds after the stage. */
+CUptiResult xs_cuda_disable_theirs(struct xs_front *front, CUpti_ActivityKind kind)
+{
+	uint64_t bit = (uint32_t)kind < 64 ? 1ull << kind : 0;
+	uint64_t before = atomic_fetch_and(&front->kinds, ~bit);
+	kind_function *real;
+	CUptiResult result;
+
+	if (is_needed(front, kind))
+		return CUPTI_SUCCESS;
+	*(void **)&real = atomic_load(&front->real[XS_FRONT_DISABLE]);
+	result = real(kind);
+	if (result)
+		atomic_fetch_or(&front->kinds, before & bit);
+	return result;
+}
+
+CUptiResult xs_cuda_disable_context_theirs(struct xs_front *front, CUcontext context,
+					   CUpti_ActivityKind kind)
+{
+	context_function *real;
+	int error = errno;
+
+	if (context && is_needed(front, kind))
+		(void)make_room(front, XS_UNSEEN_CUDA_CHANGED);
+	errno = error;
+	*(void **)&real = atomic_load(&front->real[XS_FRONT_CONTEXT]);
+	return real(context, kind);
 }

@@ -101,6 +101,7 @@ static inline bool xs_cuda_own_process(void)
 bool xs_cupti_open(const char **ret_why);
 /* From here on CUPTI tells of this kind of activity. */
 CUptiResult xs_cuda_enable(CUpti_ActivityKind kind);
+bool xs_cuda_has_enabled(CUpti_ActivityKind kind);
 /* From here on CUPTI tells of nothing that was asked for so; `but`: bit n, kind n stays. */
 void xs_cuda_disable(uint64_t but);
 

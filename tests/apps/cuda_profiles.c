@@ -21,6 +21,7 @@ static struct {
 					  CUpti_BuffersCallbackCompleteFunc);
 	CUptiResult (*enable)(CUpti_ActivityKind);
 	CUptiResult (*disable)(CUpti_ActivityKind);
+	CUptiResult (*disable_context)(CUcontext, CUpti_ActivityKind);
 } cupti;
 
 static void *_Atomic own[BUFFERS];
@@ -90,11 +91,13 @@ static void find(const char *how)
 	cupti.register_callbacks = cuptiActivityRegisterCallbacks;
 	cupti.enable = cuptiActivityEnable;
 	cupti.disable = cuptiActivityDisable;
+	cupti.disable_context = cuptiActivityDisableContext;
 	if (!strcmp(how, "linked"))
 		return;
 	*(void **)&cupti.register_callbacks = dlsym(handle, "cuptiActivityRegisterCallbacks");
 	*(void **)&cupti.enable = dlsym(handle, "cuptiActivityEnable");
 	*(void **)&cupti.disable = dlsym(handle, "cuptiActivityDisable");
+	*(void **)&cupti.disable_context = dlsym(handle, "cuptiActivityDisableContext");
 }
 
 static void launch(int times)
@@ -246,13 +249,64 @@ static void refused(void)
 	printf("expected: 100 kernels\n");
 }
 
+static void disable(CUpti_ActivityKind kind)
+{
+	printf("disable %d\n", (int)cupti.disable(kind));
+}
+
+static void fill(int times)
+{
+	void *memory = NULL;
+
+	CUDA_CHECK(cudaMalloc(&memory, 4096));
+	for (int i = 0; i < times; i++)
+		CUDA_CHECK(cudaMemset(memory, i, 4096));
+	CUDA_CHECK(cudaFree(memory));
+}
+
+/* Without callbacks nobody would get the records, as far as it knows. */
+static void unheard(void)
+{
+	fill(50);
+	disable(CUPTI_ACTIVITY_KIND_MEMSET);
+	fill(50);
+	enable();
+	disable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+	launch(50);
+	take(complete);
+	fill(50);
+	launch(50);
+	tell();
+	enable();
+	launch(50);
+	disable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+	launch(50);
+	tell();
+}
+
+static void context(void)
+{
+	CUcontext current = NULL;
+
+	launch(50);
+	(void)cuCtxGetCurrent(&current);
+	printf("disable %d\n",
+	       (int)cupti.disable_context(current, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL));
+	launch(50);
+	take(complete);
+	enable();
+	launch(50);
+	tell();
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
 } modes[] = {
 	{ "early", early },	{ "late", late },	    { "kept", kept },
 	{ "twice", twice },	{ "finalized", finalized }, { "forked", forked },
-	{ "threads", threads }, { "refused", refused },
+	{ "threads", threads }, { "refused", refused },	    { "unheard", unheard },
+	{ "context", context },
 };
 
 int main(int argc, char **argv)
