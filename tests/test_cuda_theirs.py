@@ -13,7 +13,7 @@ ONE = 130000  # one pair of callbacks for a process
 SEVERAL = 130500  # each subscriber has its own
 HOW = ["linked", "open", "default", "next", "program"]
 LEFT = "callbacks of its own for CUPTI's activity"
-CHANGED = "turned off what CUPTI's activity tells of a context"
+CHANGED = "a clock of its own, or has turned off what CUPTI's activity tells of a context"
 
 
 def profiles(xstrace, tmp_path, *args, version=ONE, options=KERNELS, **settings):
@@ -92,6 +92,33 @@ def test_a_context_that_it_turns_off(xstrace, tmp_path, how, version):
     run = profiles(xstrace, tmp_path, how, "context", version=version)
     assert "records 0 others 0" in run.out and kernels(run) == (50 if version == ONE else 150)
     assert says(run, CHANGED) == (version == ONE) and not says(run, LEFT)
+
+
+def in_their_calls(run):
+    """The device's work lies within the calls."""
+    calls = run.trace.calls
+    first, last = min(call.start for call in calls), max(call.end for call in calls)
+    return all(first <= one.start <= one.end <= last for one in run.trace.device) and "impossible_times" not in run.trace.other
+
+
+@pytest.mark.parametrize("version", [ONE, SEVERAL])
+@pytest.mark.parametrize("how", ["linked", "open"])
+def test_a_clock_that_comes_before_ours(xstrace, tmp_path, how, version):
+    """It stays the one by which CUPTI stamps; we read it beside ours."""
+    run = profiles(xstrace, tmp_path, how, "clock_first", version=version)
+    assert "records 200 " in run.out and "by its clock 200\n" in run.out
+    assert kernels(run) == (100 if version == ONE else 300) and in_their_calls(run)
+    assert says(run, LEFT) == (version == ONE) and not says(run, CHANGED)
+
+
+@pytest.mark.parametrize("version", [ONE, SEVERAL])
+@pytest.mark.parametrize("how", ["linked", "open"])
+def test_a_clock_that_comes_after_ours(xstrace, tmp_path, how, version):
+    """Some of what has begun would end by the other clock: we leave."""
+    run = profiles(xstrace, tmp_path, how, "clock_later", version=version)
+    assert "records 200 " in run.out and "by its clock 200\n" in run.out
+    assert kernels(run) == 100 and in_their_calls(run) and run.trace.other.get("open_commands", 0) == 0
+    assert says(run, CHANGED) == 1 and CHANGED in run.trace.other["not_seen"][0]
 
 
 @pytest.mark.parametrize(

@@ -319,10 +319,11 @@ static void measure(void)
 	}
 }
 
-static void choose_clock(void)
+/* theirs: the program has registered one. */
+static void choose_clock(bool theirs)
 {
 	activity->clock = XS_ACTIVITY_PAIRS;
-	if (xs_cupti.ActivityRegisterTimestampCallback &&
+	if (xs_cupti.ActivityRegisterTimestampCallback && !theirs &&
 	    !xs_cupti.ActivityRegisterTimestampCallback(our_clock))
 		activity->clock = XS_ACTIVITY_MONOTONIC;
 }
@@ -342,7 +343,7 @@ static void enable_more(void)
 	xs_cuda_enable_managed();
 }
 
-CUptiResult xs_cuda_enable_activity(const struct xs_options *options)
+CUptiResult xs_cuda_enable_activity(const struct xs_options *options, bool their_clock)
 {
 	static const CUpti_ActivityKind work[] = { CUPTI_ACTIVITY_KIND_DEVICE,
 						   CUPTI_ACTIVITY_KIND_MEMCPY,
@@ -360,7 +361,7 @@ CUptiResult xs_cuda_enable_activity(const struct xs_options *options)
 				  : xs_cupti.ActivityRegisterCallbacks(requested, completed);
 	if (result)
 		return result;
-	choose_clock();
+	choose_clock(their_clock);
 	latency = options->kernel_submission && xs_cupti.ActivityEnableLatencyTimestamps;
 	if (latency)
 		(void)xs_cupti.ActivityEnableLatencyTimestamps(1);

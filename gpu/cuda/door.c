@@ -98,14 +98,14 @@ static void start(struct xs_activity_file *file, const struct xs_options *option
 		turn_off(file, "cuptiSubscribe()", result);
 		return;
 	}
-	if (xs_want_device(options) && !xs_cupti.several && !xs_cuda_take_place(front)) {
+	if (xs_want_device(options) && !xs_cuda_take_place(front)) {
 		turn_off(file,
 			 "the program has called cuptiActivityRegisterCallbacks(): another "
 			 "profiler is active in it",
 			 CUPTI_SUCCESS);
 		return;
 	}
-	result = xs_cuda_enable_activity(options);
+	result = xs_cuda_enable_activity(options, xs_cuda_is_clock_theirs());
 	if (result) {
 		turn_off(file, "cuptiActivityEnable()", result);
 		return;

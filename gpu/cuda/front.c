@@ -1,7 +1,8 @@
 /*
  * In front of those functions of CUPTI's by which a program takes the records of activity for
  * itself, or changes which there are: before CUPTI 13.3 a process has one pair of callbacks for
- * buffers, and one set of kinds that are enabled. What happens then is in theirs.c.
+ * buffers, one set of kinds that are enabled, and later ones have one clock, too. What happens then
+ * is in theirs.c.
  *
  * Who is linked with libcupti finds the functions that we export. Who asks dlsym() for those of a
  * libcupti gets some that are in front of that very one: there may be several.
@@ -13,12 +14,13 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-static const char names[XS_FRONT_FUNCTIONS][32] = {
+static const char names[XS_FRONT_FUNCTIONS][40] = {
 	[XS_FRONT_REGISTER] = "cuptiActivityRegisterCallbacks",
 	[XS_FRONT_ENABLE] = "cuptiActivityEnable",
 	[XS_FRONT_DUMP] = "cuptiActivityEnableAndDump",
 	[XS_FRONT_DISABLE] = "cuptiActivityDisable",
 	[XS_FRONT_CONTEXT] = "cuptiActivityDisableContext",
+	[XS_FRONT_CLOCK] = "cuptiActivityRegisterTimestampCallback",
 };
 
 #define FRONTS 4u
@@ -45,15 +47,19 @@ static struct xs_front fronts[FRONTS];
 	static CUptiResult CUPTIAPI context_##n(CUcontext context, CUpti_ActivityKind kind)  \
 	{                                                                                    \
 		return xs_cuda_disable_context_theirs(&fronts[n], context, kind);            \
+	}                                                                                    \
+	static CUptiResult CUPTIAPI clock_##n(CUpti_TimestampCallbackFunc clock)             \
+	{                                                                                    \
+		return xs_cuda_clock_theirs(&fronts[n], clock);                              \
 	}
 IN_FRONT(0)
 IN_FRONT(1)
 IN_FRONT(2)
 IN_FRONT(3)
 
-#define ALL_OF(n)                                                                          \
-	{ (void *)register_##n, (void *)enable_##n, (void *)dump_##n, (void *)disable_##n, \
-	  (void *)context_##n }
+#define ALL_OF(n)                                                      \
+	{ (void *)register_##n, (void *)enable_##n,  (void *)dump_##n, \
+	  (void *)disable_##n,	(void *)context_##n, (void *)clock_##n }
 static void *const ours[FRONTS][XS_FRONT_FUNCTIONS] = { ALL_OF(0), ALL_OF(1), ALL_OF(2),
 							ALL_OF(3) };
 
@@ -128,6 +134,8 @@ struct xs_front *xs_cuda_front(void)
 		real_of((void *)xs_cupti.ActivityRegisterCallbacks);
 	*(void **)&xs_cupti.ActivityEnable = real_of((void *)xs_cupti.ActivityEnable);
 	*(void **)&xs_cupti.ActivityDisable = real_of((void *)xs_cupti.ActivityDisable);
+	*(void **)&xs_cupti.ActivityRegisterTimestampCallback =
+		real_of((void *)xs_cupti.ActivityRegisterTimestampCallback);
 	return front_of(XS_FRONT_REGISTER, (void *)xs_cupti.ActivityRegisterCallbacks);
 }
 
@@ -226,4 +234,13 @@ EXPORT CUptiResult CUPTIAPI cuptiActivityDisableContext(CUcontext context, CUpti
 
 	return front ? xs_cuda_disable_context_theirs(front, context, kind)
 		     : CUPTI_ERROR_NOT_INITIALIZED;
+}
+
+EXPORT CUptiResult CUPTIAPI
+cuptiActivityRegisterTimestampCallback(CUpti_TimestampCallbackFunc funcTimestamp)
+{
+	struct xs_front none,
+		*front = front_behind(XS_FRONT_CLOCK, __builtin_return_address(0), &none);
+
+	return front ? xs_cuda_clock_theirs(front, funcTimestamp) : CUPTI_ERROR_NOT_INITIALIZED;
 }

@@ -13,6 +13,7 @@ enum xs_front_function {
 	XS_FRONT_DUMP,
 	XS_FRONT_DISABLE,
 	XS_FRONT_CONTEXT,
+	XS_FRONT_CLOCK,
 	XS_FRONT_FUNCTIONS,
 };
 
@@ -20,8 +21,9 @@ enum xs_front_function {
 struct xs_front {
 	_Atomic(void *) base; /* where it is loaded; NULL: nowhere */
 	_Atomic(void *) real[XS_FRONT_FUNCTIONS];
-	_Atomic uint32_t owner; /* theirs.c */
-	_Atomic uint64_t kinds; /* bit n: the program has enabled kind n */
+	_Atomic uint32_t owner;			    /* theirs.c */
+	_Atomic(CUpti_TimestampCallbackFunc) clock; /* the program's; NULL: it has none */
+	_Atomic uint64_t kinds;			    /* bit n: the program has enabled kind n */
 };
 
 /* ---- front.c ---- */
@@ -40,9 +42,12 @@ CUptiResult xs_cuda_enable_theirs(struct xs_front *front, enum xs_front_function
 CUptiResult xs_cuda_disable_theirs(struct xs_front *front, CUpti_ActivityKind kind);
 CUptiResult xs_cuda_disable_context_theirs(struct xs_front *front, CUcontext context,
 					   CUpti_ActivityKind kind);
+CUptiResult xs_cuda_clock_theirs(struct xs_front *front, CUpti_TimestampCallbackFunc clock);
 /* Our callbacks are about to be registered. False: the program's have the place. */
 bool xs_cuda_take_place(struct xs_front *front);
-/* From here on the program may have it. */
+/* Has it registered a clock in the libcupti of that place? */
+bool xs_cuda_is_clock_theirs(void);
+/* From here on the program may have the place. */
 void xs_cuda_have_place(void);
 
 #endif

@@ -113,6 +113,7 @@ static void take_later(void *library)
 	*(void **)&later->subscribe = dlsym(library, "cuptiSubscribe_v2");
 	*(void **)&later->register_callbacks = dlsym(library, "cuptiActivityRegisterCallbacks_v2");
 	*(void **)&later->enable = dlsym(library, "cuptiActivityEnable_v2");
+	*(void **)&later->disable = dlsym(library, "cuptiActivityDisable_v2");
 	*(void **)&later->next_record = dlsym(library, "cuptiActivityGetNextRecord_v2");
 	*(void **)&later->dropped = dlsym(library, "cuptiActivityGetNumDroppedRecords_v2");
 }
@@ -161,11 +162,19 @@ bool xs_cuda_has_enabled(CUpti_ActivityKind kind)
 	return (uint32_t)kind < XS_ACTIVITY_KINDS && atomic_load(&enabled) >> kind & 1;
 }
 
+static void disable(CUpti_ActivityKind kind)
+{
+	if (!xs_cupti.several && xs_cupti.ActivityDisable)
+		(void)xs_cupti.ActivityDisable(kind);
+	if (xs_cupti.several && xs_cupti.later.disable)
+		(void)xs_cupti.later.disable(xs_cupti.subscriber, kind, NULL);
+}
+
 void xs_cuda_disable(uint64_t but)
 {
 	uint64_t kinds = atomic_exchange(&enabled, 0) & ~but;
 
-	for (unsigned kind = 0; xs_cupti.ActivityDisable && kind < XS_ACTIVITY_KINDS; kind++)
+	for (unsigned kind = 0; kind < XS_ACTIVITY_KINDS; kind++)
 		if (kinds >> kind & 1)
-			(void)xs_cupti.ActivityDisable((CUpti_ActivityKind)kind);
+			disable((CUpti_ActivityKind)kind);
 }

@@ -6,6 +6,10 @@
  *
  * A program that changes what CUPTI records, and has no callbacks, gets no record in any case: what
  * it turns off and we need goes on for us. A context's own settings supersede ours: then we leave.
+ *
+ * CUPTI has one clock for all subscribers. If the program comes first, it keeps its own, which we
+ * read beside ours for each buffer. If it comes later, we leave: what has begun by one clock may
+ * end by the other.
  */
 #include <errno.h>
 
@@ -18,6 +22,7 @@ typedef CUptiResult register_function(CUpti_BuffersCallbackRequestFunc,
 				      CUpti_BuffersCallbackCompleteFunc);
 typedef CUptiResult kind_function(CUpti_ActivityKind);
 typedef CUptiResult context_function(CUcontext, CUpti_ActivityKind);
+typedef CUptiResult clock_function(CUpti_TimestampCallbackFunc);
 
 /* Whose callbacks a libcupti has. */
 enum owner {
@@ -40,7 +45,17 @@ bool xs_cuda_take_place(struct xs_front *front)
 	if (!front)
 		return true;
 	atomic_store(&place, front);
-	return atomic_compare_exchange_strong(&front->owner, &owner, BEGINNING);
+	if (!xs_cupti.several)
+		return atomic_compare_exchange_strong(&front->owner, &owner, BEGINNING);
+	atomic_store(&front->owner, BEGINNING);
+	return true;
+}
+
+bool xs_cuda_is_clock_theirs(void)
+{
+	struct xs_front *front = atomic_load(&place);
+
+	return front && atomic_load(&front->clock);
 }
 
 void xs_cuda_have_place(void)
@@ -50,6 +65,12 @@ void xs_cuda_have_place(void)
 
 	if (front)
 		(void)atomic_compare_exchange_strong(&front->owner, &owner, OURS);
+}
+
+/* Has each subscriber callbacks of its own there? */
+static bool is_shared(const struct xs_front *front)
+{
+	return front == atomic_load(&place) && xs_cupti.several;
 }
 
 static void CUPTIAPI requested(uint8_t **ret_buffer, size_t *ret_size, size_t *ret_records)
@@ -64,25 +85,42 @@ static void CUPTIAPI completed(CUcontext context, uint32_t stream, uint8_t *data
 		atomic_load (&their_complete)(context, stream, data, size, valid);
 }
 
+static void end_calls(void)
+{
+	static const CUpti_CallbackDomain all[] = { CUPTI_CB_DOMAIN_RUNTIME_API,
+						    CUPTI_CB_DOMAIN_DRIVER_API,
+						    CUPTI_CB_DOMAIN_RESOURCE };
+
+	if (!xs_cupti.several)
+		(void)xs_cupti.Unsubscribe(xs_cupti.subscriber);
+	for (uint32_t i = 0; xs_cupti.several && i < sizeof(all) / sizeof(all[0]); i++)
+		(void)xs_cupti.EnableDomain(0, xs_cupti.subscriber, all[i]);
+}
+
 /*
  * Nothing of ours is asked for any more, and CUPTI hands back what it has of ours: what it would
  * still write there the program would miss. Where our buffers cannot be flushed in time, the
- * program's callback does not get them either.
+ * program's callback does not get them either. A subscriber of several has buffers as long as it
+ * has not unsubscribed.
  */
 static void leave(struct xs_front *front, enum xs_unseen why)
 {
 	bool alive = xs_cuda_alive();
 	struct xs_blocked blocked = xs_block();
+	bool ends;
 
 	atomic_store(&xs_cupti.stage, XS_CUDA_LEAVES);
-	if (xs_cuda_ranges_end() && xs_cupti.subscriber)
-		(void)xs_cupti.Unsubscribe(xs_cupti.subscriber);
-	xs_cuda_stop_activity(atomic_load(&front->kinds));
+	ends = xs_cuda_ranges_end() && xs_cupti.subscriber;
+	if (ends)
+		end_calls();
+	xs_cuda_stop_activity(xs_cupti.several ? 0 : atomic_load(&front->kinds));
 	if (alive)
 		xs_cuda_flush_last();
 	else
 		(void)xs_cupti.ActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
 	atomic_store(&xs_cupti.stage, XS_CUDA_HAS_LEFT);
+	if (ends && xs_cupti.several)
+		(void)xs_cupti.Unsubscribe(xs_cupti.subscriber);
 	if (alive)
 		xs_tell_unseen(why);
 	xs_unblock(blocked);
@@ -128,7 +166,7 @@ CUptiResult xs_cuda_register_theirs(struct xs_front *front,
 	bool own;
 
 	*(void **)&real = atomic_load(&front->real[XS_FRONT_REGISTER]);
-	if (!request || !complete) /* which it refuses */
+	if (!request || !complete /* which it refuses */ || is_shared(front))
 		return real(request, complete);
 	own = make_room(front, XS_UNSEEN_CUDA_THEIRS);
 	errno = error;
@@ -192,4 +230,25 @@ CUptiResult xs_cuda_disable_context_theirs(struct xs_front *front, CUcontext con
 	errno = error;
 	*(void **)&real = atomic_load(&front->real[XS_FRONT_CONTEXT]);
 	return real(context, kind);
+}
+
+CUptiResult xs_cuda_clock_theirs(struct xs_front *front, CUpti_TimestampCallbackFunc clock)
+{
+	CUpti_TimestampCallbackFunc before, now = clock;
+	int error = errno;
+	clock_function *real;
+	CUptiResult result;
+
+	*(void **)&real = atomic_load(&front->real[XS_FRONT_CLOCK]);
+	if (!clock) /* which it refuses */
+		return real(clock);
+	/* who takes the place looks at the clock afterwards */
+	before = atomic_exchange(&front->clock, clock);
+	if (before != clock && front == atomic_load(&place))
+		(void)make_room(front, XS_UNSEEN_CUDA_CHANGED);
+	errno = error;
+	result = real(clock);
+	if (result)
+		(void)atomic_compare_exchange_strong(&front->clock, &now, before);
+	return result;
 }

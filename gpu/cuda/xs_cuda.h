@@ -65,6 +65,7 @@ struct xs_cupti_later {
 	CUptiResult (*subscribe)(CUpti_SubscriberHandle *, CUpti_CallbackFunc, void *, void *);
 	CUptiResult (*register_callbacks)(CUpti_SubscriberHandle, void *, void *);
 	CUptiResult (*enable)(CUpti_SubscriberHandle, CUpti_ActivityKind, void *);
+	CUptiResult (*disable)(CUpti_SubscriberHandle, CUpti_ActivityKind, void *);
 	CUptiResult (*next_record)(CUpti_SubscriberHandle, uint8_t *, size_t, CUpti_Activity **);
 	CUptiResult (*dropped)(CUpti_SubscriberHandle, CUcontext, uint32_t, size_t *);
 };
@@ -132,8 +133,8 @@ void xs_cuda_resumed(void);
 
 /* Makes the file that tells of the others; NULL: no memory. */
 struct xs_activity_file *xs_cuda_activity(void);
-/* Asks for the activity that the options need. */
-CUptiResult xs_cuda_enable_activity(const struct xs_options *options);
+/* Asks for the activity that the options need. their_clock: CUPTI has one of the program's. */
+CUptiResult xs_cuda_enable_activity(const struct xs_options *options, bool their_clock);
 /* From the stage XS_CUDA_LEAVES on: no buffer is on its way to CUPTI, and no records are asked for
  * but those of the kinds in `but`. */
 void xs_cuda_stop_activity(uint64_t but);

@@ -22,10 +22,12 @@ static struct {
 	CUptiResult (*enable)(CUpti_ActivityKind);
 	CUptiResult (*disable)(CUpti_ActivityKind);
 	CUptiResult (*disable_context)(CUcontext, CUpti_ActivityKind);
+	CUptiResult (*register_clock)(CUpti_TimestampCallbackFunc);
 } cupti;
 
 static void *_Atomic own[BUFFERS];
-static atomic_int owned, foreign, kernels, others, clocks, second;
+static atomic_int owned, foreign, kernels, others, clocks, timed, second;
+static uint64_t clock_from; /* 0: it has no clock of its own */
 
 static void CUPTIAPI request(uint8_t **buffer, size_t *size, size_t *records)
 {
@@ -39,6 +41,14 @@ static void CUPTIAPI request(uint8_t **buffer, size_t *size, size_t *records)
 	own[n] = *buffer;
 }
 
+static uint64_t CUPTIAPI own_clock(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec + 7000000000000000000u;
+}
+
 static void look_at(const CUpti_Activity *record)
 {
 	const CUpti_ActivityKernel4 *kernel = (const void *)record;
@@ -49,6 +59,7 @@ static void look_at(const CUpti_Activity *record)
 		return;
 	}
 	kernels++;
+	timed += kernel->start >= clock_from && kernel->end <= own_clock();
 	clock_gettime(CLOCK_REALTIME, &now);
 	/* CUPTI's own clock, and not one that somebody else has registered */
 	if (kernel->end / 1000000000 + 600 < (uint64_t)now.tv_sec)
@@ -92,12 +103,14 @@ static void find(const char *how)
 	cupti.enable = cuptiActivityEnable;
 	cupti.disable = cuptiActivityDisable;
 	cupti.disable_context = cuptiActivityDisableContext;
+	cupti.register_clock = cuptiActivityRegisterTimestampCallback;
 	if (!strcmp(how, "linked"))
 		return;
 	*(void **)&cupti.register_callbacks = dlsym(handle, "cuptiActivityRegisterCallbacks");
 	*(void **)&cupti.enable = dlsym(handle, "cuptiActivityEnable");
 	*(void **)&cupti.disable = dlsym(handle, "cuptiActivityDisable");
 	*(void **)&cupti.disable_context = dlsym(handle, "cuptiActivityDisableContext");
+	*(void **)&cupti.register_clock = dlsym(handle, "cuptiActivityRegisterTimestampCallback");
 }
 
 static void launch(int times)
@@ -124,6 +137,8 @@ static void tell(void)
 	(void)cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
 	printf("records %d others %d foreign %d second %d\n", (int)kernels, (int)others,
 	       (int)foreign, (int)second);
+	if (clock_from)
+		printf("by its clock %d\n", (int)timed);
 	if (tells_clocks)
 		printf("another clock %d\n", (int)clocks);
 }
@@ -299,14 +314,53 @@ static void context(void)
 	tell();
 }
 
+static void take_clock(void)
+{
+	clock_from = own_clock();
+	printf("clock %d\n", (int)cupti.register_clock(own_clock));
+}
+
+static void clock_first(void)
+{
+	take_clock();
+	launch(50);
+	printf("the same clock %d\n", (int)cupti.register_clock(own_clock));
+	launch(50);
+	take(complete);
+	enable();
+	launch(200);
+	tell();
+}
+
+static void clock_later(void)
+{
+	launch(50);
+	printf("no clock %d\n", (int)cupti.register_clock(NULL));
+	launch(50);
+	take_clock();
+	launch(50);
+	take(complete);
+	enable();
+	launch(200);
+	tell();
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
 } modes[] = {
-	{ "early", early },	{ "late", late },	    { "kept", kept },
-	{ "twice", twice },	{ "finalized", finalized }, { "forked", forked },
-	{ "threads", threads }, { "refused", refused },	    { "unheard", unheard },
+	{ "early", early },
+	{ "late", late },
+	{ "kept", kept },
+	{ "twice", twice },
+	{ "finalized", finalized },
+	{ "forked", forked },
+	{ "threads", threads },
+	{ "refused", refused },
+	{ "unheard", unheard },
 	{ "context", context },
+	{ "clock_first", clock_first },
+	{ "clock_later", clock_later },
 };
 
 int main(int argc, char **argv)

@@ -60,7 +60,8 @@ static const char *const texts[] = {
 	[XS_UNSEEN_CUDA_THEIRS] = "it has registered callbacks of its own for CUPTI's activity, "
 				  "of which this CUPTI has one pair for a process; from then on "
 				  "CUDA is not traced",
-	[XS_UNSEEN_CUDA_CHANGED] = "it has turned off what CUPTI's activity tells of a context; "
+	[XS_UNSEEN_CUDA_CHANGED] = "it has given CUPTI a clock of its own, or has turned off what "
+				   "CUPTI's activity tells of a context; "
 				   "from then on CUDA is not traced",
 	[XS_UNSEEN_XPTI_SECOND] = "it uses a second XPTI framework, whose runtime is not "
 				  "traced",
