@@ -108,7 +108,7 @@ static void *find_watched(void *handle, const char *name)
 	return found && found == behind ? watched(name) : found;
 }
 
-/* Nobody has it but we, who export it: it must not seem to be there. */
+/* What comes behind us in the process, as who asks for all that it has would find it without us. */
 static void *find_behind(void *handle, const char *name)
 {
 	void *found = xs_next_dlsym(RTLD_NEXT, name);
@@ -119,12 +119,29 @@ static void *find_behind(void *handle, const char *name)
 	return found;
 }
 
+/* Is it what we export? */
+static bool is_ours(const void *found, const char *name)
+{
+	const struct link_map *self = xs_elf_self();
+	struct xs_elf_symbols s = { NULL, NULL, NULL };
+	const ElfW(Sym) * symbol;
+
+	if (self)
+		s = xs_elf_symbols_of(self);
+	symbol = xs_elf_symbol(&s, name);
+	return symbol && (uintptr_t)found == self->l_addr + symbol->st_value;
+}
+
+/*
+ * Ours is found by the program's own handle, which stands for all that everybody sees: if nothing
+ * else is there, it must not seem to be. What is found elsewhere may lie in another namespace.
+ */
 static void *find_in_front(void *handle, const char *name)
 {
 	void *real = xs_next_dlsym(handle, name);
 
-	if (real && !of_another(xs_elf_maps(), name))
-		return find_behind(handle, name);
+	if (real && is_ours(real, name))
+		return find_behind(handle, name) ? real : NULL;
 	return real ? __atomic_load_n(&xs_in_front, __ATOMIC_ACQUIRE)->answer(name, real) : NULL;
 }
 

@@ -166,6 +166,37 @@ def test_a_program_without_cupti(xstrace, tmp_path):
     assert "cuptiActivityEnable 0 0 0\n" in run.out and run.out.endswith("told\n")
 
 
+APART = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+int main(int argc, char **argv)
+{
+	static const char *const names[] = { "cuptiActivityRegisterCallbacks", "cuptiActivityEnable", "cuptiActivityDisable", "cuptiActivityRegisterTimestampCallback" };
+	void *library = !strcmp(argv[2], "apart") ? dlmopen(LM_ID_NEWLM, argv[1], RTLD_NOW) : dlopen(argv[1], RTLD_NOW | (strcmp(argv[2], "all") ? RTLD_LOCAL : RTLD_GLOBAL));
+	void *handles[] = { library, dlopen(NULL, RTLD_NOW), RTLD_DEFAULT, RTLD_NEXT };
+	for (int i = 0; library && i < 4; i++, puts(""))
+		for (int j = 0; j < 4; j++) printf(" %d", !!dlsym(handles[j], names[i]));
+	int (*disable)(int) = (int (*)(int))dlsym(library, "cuptiActivityDisable");
+	printf("%d\n", disable ? disable(1) : -1);
+	return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("how", ["all", "apart"])
+def test_who_sees_a_cupti_that_is_opened(xstrace, tmp_path, how):
+    """Through its handle it is there, also in another namespace; for everybody only where it was opened so."""
+    cuda = sync(tmp_path)
+    app = compile_c(tmp_path / "apart", APART, "-ldl")
+    library = cuda.libraries / "libcupti.so.13"
+    bare = xstrace.bare(app, [library, how], env=cuda.env)
+    run = xstrace(KERNELS, app, [library, how], env=cuda.env)
+    assert (run.status, run.out, run.err) == (bare.status, bare.out, bare.err)
+    assert run.out == f" 1{' 1' * 3 if how == 'all' else ' 0' * 3}\n" * 4 + "0\n"
+
+
 PLUGIN = r"""
 #include <stddef.h>
 #include <stdint.h>
