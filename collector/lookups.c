@@ -26,7 +26,7 @@ const struct xs_in_front *xs_in_front;
 
 typedef void *lookup_function(void *handle, const char *name);
 lookup_function *xs_next_dlsym __attribute__((visibility("hidden"), used));
-lookup_function *xs_dlsym_way(void *handle, const char *name)
+lookup_function *xs_dlsym_way(void *handle, const char *name, const void *caller)
 	__attribute__((visibility("hidden"), used));
 
 /*
@@ -163,14 +163,35 @@ static void *no_answer(void *handle, const char *name)
 	return NULL;
 }
 
-static lookup_function *way_in_front(void *handle, const char *name)
+/* The main program, which sees what everybody sees and nothing else. */
+static bool is_program(const void *caller)
+{
+	const struct link_map *first = xs_elf_maps();
+	Dl_info program, its;
+
+	return first && dladdr(first->l_ld, &program) && dladdr(caller, &its) &&
+	       program.dli_fbase == its.dli_fbase;
+}
+
+/* Is ours the only one that everybody sees? Others may have been opened for their openers alone. */
+static bool is_only_ours(const void *handle, const char *name)
+{
+	void *first = xs_next_dlsym(RTLD_DEFAULT, name);
+
+	return (handle == RTLD_NEXT || !first || is_ours(first, name)) &&
+	       !xs_next_dlsym(RTLD_NEXT, name);
+}
+
+static lookup_function *way_in_front(void *handle, const char *name, const void *caller)
 {
 	if (!is_of_caller(handle))
 		return find_in_front;
-	return of_another(xs_elf_maps(), name) ? xs_next_dlsym : find_behind;
+	if (!of_another(xs_elf_maps(), name))
+		return find_behind;
+	return is_program(caller) && is_only_ours(handle, name) ? find_behind : xs_next_dlsym;
 }
 
-lookup_function *xs_dlsym_way(void *handle, const char *name)
+lookup_function *xs_dlsym_way(void *handle, const char *name, const void *caller)
 {
 	const struct xs_in_front *front = __atomic_load_n(&xs_in_front, __ATOMIC_ACQUIRE);
 
@@ -179,7 +200,7 @@ lookup_function *xs_dlsym_way(void *handle, const char *name)
 	if (!xs_next_dlsym)
 		return no_answer;
 	if (front && front->has(name))
-		return way_in_front(handle, name);
+		return way_in_front(handle, name, caller);
 	return !is_of_caller(handle) && watched(name) ? find_watched : xs_next_dlsym;
 }
 
@@ -206,6 +227,7 @@ __asm__(".pushsection .text\n"
 	"	pushq %rsi\n"
 	"	subq $8, %rsp\n"
 	"	.cfi_adjust_cfa_offset 24\n"
+	"	movq 24(%rsp), %rdx\n" /* where the call returns to */
 	"	call xs_dlsym_way\n"
 	"	addq $8, %rsp\n"
 	"	popq %rsi\n"
@@ -246,6 +268,7 @@ __asm__(".pushsection .text\n"
 	"	str x30, [sp, #16]\n"
 	"	.cfi_adjust_cfa_offset 32\n"
 	"	.cfi_rel_offset x30, 16\n"
+	"	mov x2, x30\n" /* where the call returns to */
 	"	bl xs_dlsym_way\n"
 	"	mov x16, x0\n"
 	"	ldr x30, [sp, #16]\n"

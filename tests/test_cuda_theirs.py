@@ -146,24 +146,33 @@ ABSENT = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
-int main(void)
+int main(int argc, char **argv)
 {
 	static const char *const names[] = { "cuptiActivityRegisterCallbacks", "cuptiActivityEnable", "cuptiActivityEnableAndDump", "cuptiActivityDisable" };
+	int (*asks)(const char *) = (int (*)(const char *))dlsym(dlopen(argv[1], RTLD_NOW), "asks");
 	for (int i = 0; i < 4; i++)
-		printf("%s %d %d %d\n", names[i], !!dlsym(RTLD_DEFAULT, names[i]), !!dlsym(RTLD_NEXT, names[i]), !!dlsym(dlopen(NULL, RTLD_NOW), names[i]));
+		printf("%s %d %d %d %d\n", names[i], !!dlsym(RTLD_DEFAULT, names[i]), !!dlsym(RTLD_NEXT, names[i]), !!dlsym(dlopen(NULL, RTLD_NOW), names[i]), asks(names[i]));
 	puts(dlerror() ? "told" : "not told");
 	return 0;
 }
 """
 
 
+ASKS = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+int asks(const char *name) { return !!dlsym(RTLD_DEFAULT, name); }
+"""
+
+
 def test_a_program_without_cupti(xstrace, tmp_path):
-    """It asks whether there is one: what we are in front of with does not seem to be it."""
+    """It asks whether there is one, and a library of it does: what we are in front of with does not seem to be it."""
     app = compile_c(tmp_path / "absent", ABSENT, "-ldl")
-    bare = xstrace.bare(app)
-    run = xstrace(KERNELS, app)
+    library = compile_c(tmp_path / "asks.so", ASKS, "-shared", "-fPIC", "-ldl")
+    bare = xstrace.bare(app, [library])
+    run = xstrace(KERNELS, app, [library])
     assert (run.status, run.out, run.err) == (bare.status, bare.out, bare.err)
-    assert "cuptiActivityEnable 0 0 0\n" in run.out and run.out.endswith("told\n")
+    assert "cuptiActivityEnable 0 0 0 0\n" in run.out and run.out.endswith("told\n")
 
 
 APART = r"""
@@ -185,7 +194,7 @@ int main(int argc, char **argv)
 """
 
 
-@pytest.mark.parametrize("how", ["all", "apart"])
+@pytest.mark.parametrize("how", ["alone", "all", "apart"])
 def test_who_sees_a_cupti_that_is_opened(xstrace, tmp_path, how):
     """Through its handle it is there, also in another namespace; for everybody only where it was opened so."""
     cuda = sync(tmp_path)
