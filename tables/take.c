@@ -132,9 +132,14 @@ static struct xt_open *end(struct xt_trace *trace, struct xt_open *open, int64_t
 
 static struct xf_text id_of(const struct xf_event *event)
 {
-	for (uint32_t i = 0; i < event->other_count && !event->id.n; i++)
-		if (event->others[i].n > 6 && !memcmp(event->others[i].p, "\"id2\":", 6))
-			return (struct xf_text){ event->others[i].p + 6, event->others[i].n - 6 };
+	for (uint32_t i = 0; i < event->other_count && !event->id.n; i++) {
+		const char *p = event->others[i].p;
+		struct xf_text key, value;
+
+		/* what ends a number stands behind it */
+		if (xf_member(&p, p + event->others[i].n + 1, &key, &value) && xf_is(key, "id2"))
+			return value;
+	}
 	return event->id;
 }
 

@@ -577,6 +577,38 @@ def test_counters_and_tracks_keep_their_names(tmp_path):
         assert {name for (name,) in after.sql("select name from threads").fetchall()} >= {"stream \u00e9", 'a "b"', "x\0y"}
 
 
+def test_escaped_words_are_the_words(tmp_path):
+    """Keys, phases, categories, at any depth: "d\\u0075r" is dur, and "\\\\u0064ur" is not."""
+    pytest.importorskip("duckdb")
+    import xstrace
+
+    args = {"queued": 1.5, "bytes": 7, "\\u0064ur": {"comm": "w"}}
+    events = [
+        {"ph": "M", "name": "process_name", "pid": 7, "args": {"name": "HOST<h> app"}},
+        {"ph": "B", "name": "half", "pid": "p", "tid": 7, "ts": 20.125},
+        {"ph": "E", "pid": "p", "tid": 7, "ts": 25.5},
+        {"ph": "X", "name": "gemm", "cat": "gpu_op", "pid": 8, "tid": 7, "ts": 30.5, "dur": 5.25, "args": args},
+        {"ph": "X", "name": "MPI_Send", "cat": "cpu_op", "pid": 7, "tid": 7, "ts": 40, "dur": 1, "args": {"comm": "world", "peer": 0}},
+        *({"ph": ph, "name": "job", "cat": "c", "id2": {"local": n}, "pid": 7, "ts": ts + n} for ph, ts in (("b", 1), ("e", 10)) for n in (1, 2)),
+        {"ph": "C", "name": "memory", "pid": 7, "ts": 1, "args": {"value": 4}},
+    ]
+    plain = json.dumps({"baseTimeNanoseconds": 17 * 10**17, "metadata": {"host": "node7", "rank": 3}, "traceEvents": events})
+    escaped = re.sub('"[^"]*"', lambda text: re.sub(r"(?<!\\)\w", lambda letter: f"\\u{ord(letter[0]):04x}", text[0]), plain)
+    assert json.loads(escaped) == json.loads(plain) and "baseTime" not in escaped and "\\\\u" in escaped
+    made = {}
+    for name, text in (("plain", plain), ("escaped", escaped)):
+        place = tmp_path / name
+        place.mkdir()
+        (place / "in.json").write_text(text)
+        for output in ("all.json", "all.pftrace"):
+            merge("-o", output, "in.json", cwd=place)
+        subprocess.run([BUILD / "tables/xstrace-tables", "--threads", "1", "-o", "tables", "in.json"], cwd=place, check=True)
+        made[name] = {path.name: path.read_bytes() for path in place.rglob("*") if path.is_file() and path.name != "in.json"}
+    assert made["plain"] == made["escaped"] and len(made["plain"]) > 10
+    with xstrace.open(tmp_path / "escaped/in.json", cache=False) as opened:
+        assert opened.sql("select dur from slices where name = 'job'").fetchall() == [(9000,), (9000,)]
+
+
 @pytest.mark.parametrize(
     "threads",
     [

@@ -47,6 +47,24 @@ static int hex4(const char *p)
 }
 
 /*
+ * A letter, a digit or '_': what the words that are compared as they stand consist of (keys,
+ * phases, categories). Nobody who escapes for safety's sake (Go's \u003c, Python's \u00e9) escapes
+ * these.
+ */
+static bool is_of_words(int c)
+{
+	return (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') || c == '_';
+}
+
+/* The character that stands at p (a backslash) as \uXXXX for no reason; -1: none. */
+static int needless(const char *p)
+{
+	int value = p[1] == 'u' ? hex4(p + 2) : -1;
+
+	return is_of_words(value) ? value : -1;
+}
+
+/*
  * The length of the escape at p (a backslash), 0: none that JSON knows. A half of a surrogate pair
  * is none, and neither is a backslash in front of the closing quote, since Perfetto's scanner takes
  * that quote for an escaped one.
@@ -119,6 +137,8 @@ enum xf_scan xf_string_end(const char *p, const char *end, const char **ret_quot
 			return XF_MORE;
 		if (*p == '\\') {
 			n = escape(p);
+			if (needless(p) >= 0)
+				result = XF_DIRTY;
 			if (!n) {
 				result = XF_DIRTY;
 				/* a backslash hides the next character in any case */
@@ -176,6 +196,11 @@ static char *repair_piece(char *out, const char **p)
 
 	if (**p == '\\') {
 		n = escape(*p);
+		if (needless(*p) >= 0) {
+			*out++ = (char)needless(*p);
+			*p += n;
+			return out;
+		}
 		if (n) {
 			memcpy(out, *p, n);
 			*p += n;

@@ -27,8 +27,9 @@ struct xf_text {
 
 enum xf_scan {
 	XF_OK,
-	XF_MORE,  /* the text ends inside */
-	XF_DIRTY, /* readable, but what it says needs xf_repair() to be JSON */
+	XF_MORE, /* the text ends inside */
+	/* readable, but needs xf_repair() to be JSON, or to be compared with a word as it stands */
+	XF_DIRTY,
 	XF_BAD,
 };
 
@@ -63,7 +64,8 @@ enum xf_scan xf_pass_value(const char *p, const char *end, const char **ret_end)
 
 /*
  * Copies readable text and makes JSON of it: raw control characters are escaped, bytes that are not
- * UTF-8 and halves of surrogate pairs become U+FFFD, NaN and the infinities null. Returns the end.
+ * UTF-8 and halves of surrogate pairs become U+FFFD, NaN and the infinities null. Letters, digits
+ * and '_' that are escaped ("d\u0075r") stand there themselves. Returns the end.
  */
 char *xf_repair(char *out, const char *text, size_t length);
 
