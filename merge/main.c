@@ -289,6 +289,15 @@ static int first_pass(struct xm_work *work, const struct xm_options *options, bo
 	return 0;
 }
 
+static void say_halves(const struct xm_merge *merge)
+{
+	for (uint32_t i = 0; i < merge->count; i++)
+		if (merge->inputs[i].half_arrows)
+			xm_say("[INFO] %s: %" PRIu64 " arrows of which only one end is there are "
+			       "left out",
+			       merge->inputs[i].path, merge->inputs[i].half_arrows);
+}
+
 /* Writes the merged trace, and finds what the report tells. */
 static int second_pass(struct xm_work *work, const struct xm_options *options)
 {
@@ -311,6 +320,7 @@ static int second_pass(struct xm_work *work, const struct xm_options *options)
 		return result < 0 ? no_memory() : 0;
 	if (result < 0)
 		work->sink->error = result;
+	say_halves(merge);
 	work->totals.arrows += xm_tree_draw(work->tree, work->sink, work->next_id);
 	return finish_output(work, options->output);
 }

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 
+#include "halves.h"
 #include "mpi_needs.h"
 
 /*
@@ -175,6 +176,19 @@ static bool is_replaced(const struct xf_event *event)
 					 xf_is(event->name, "\"process_sort_index\""));
 }
 
+/* Half an arrow, where the other half may be missing. */
+static bool is_half(const struct xm_work *work, struct xm_input *input,
+		    const struct xf_event *event)
+{
+	char phase = event->ph.p[1];
+
+	if (!work->sink || !input->halves || (phase != 's' && phase != 't' && phase != 'f') ||
+	    !xm_half_is(input->halves, event))
+		return false;
+	input->half_arrows++;
+	return true;
+}
+
 static void second_look(void *user, struct xm_block *block, struct xm_input *input,
 			const struct xf_event *event, struct xm_process *process, int64_t start,
 			int64_t end)
@@ -184,7 +198,7 @@ static void second_look(void *user, struct xm_block *block, struct xm_input *inp
 	bool is_slice = event->ph.p[1] == 'X';
 	struct xm_place place = { process->out_pid, XM_NO_TIME, XM_NO_TIME };
 
-	if (is_replaced(event))
+	if (is_replaced(event) || is_half(work, input, event))
 		return;
 	if (start != XM_NO_TIME) {
 		start = xm_true_time(clock, start + input->shift);

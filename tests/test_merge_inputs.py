@@ -609,6 +609,31 @@ def test_escaped_words_are_the_words(tmp_path):
         assert opened.sql("select dur from slices where name = 'job'").fetchall() == [(9000,), (9000,)]
 
 
+@pytest.mark.parametrize("output", ["all.json", "all.pftrace"])
+def test_half_an_arrow_is_not_merged_where_the_input_was_cut(tmp_path, output):
+    """Wherever that was, and however many ends an arrow has: those that are whole stay. What is half in a whole input stays, too."""
+    events = []
+    for n in range(8):
+        start, first, second = ({"ph": ph, "cat": "flow", "name": "dep", "id": n, "pid": 7, "tid": 7, "ts": 10 * n + 1} for ph in "sff")
+        events += [{"ph": "X", "name": f"n{n}", "pid": 7, "tid": 7, "ts": 10 * n, "dur": 5}]
+        events += [[start, first], [first, start], [start, first, second], [first, start, second]][n % 4]
+    whole = "[\n" + "".join(json.dumps(event | {"bp": "e"}) + ",\n" for event in events)
+    lines = whole.splitlines(keepends=True)
+    for kept in range(2, len(lines), 3 if "pf" in output else 2):
+        (tmp_path / "in.json").write_text("".join(lines[:kept]))
+        said = merge("-o", output, "in.json", cwd=tmp_path).stderr
+        assert check_trace(tmp_path / output, strict=True) == []
+        ends = [event["id"] for event in events[: kept - 1] if event["ph"] in "sf"]
+        with open_trace(tmp_path / output) as trace:
+            found = [event for event in trace if event["ph"] in "stf"]
+        assert len(found) == len(ends) - (ends.count(ends[-1]) == 1 if ends else 0)
+        assert ("1 arrows of which only one end is there" in said) == (len(found) < len(ends))
+        (tmp_path / output).unlink()
+    (tmp_path / "in.json").write_text("".join(lines[:3]).rstrip(",\n") + "]")
+    merge("-o", output, "in.json", cwd=tmp_path)
+    assert any("flow start without end" in line for line in check_trace(tmp_path / output, strict=True))
+
+
 @pytest.mark.parametrize(
     "threads",
     [

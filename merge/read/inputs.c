@@ -216,6 +216,7 @@ void xm_merge_free(struct xm_merge *merge)
 		free(input->in_calls);
 		free(input->devices);
 		free(input->overhead);
+		free(input->halves);
 		free(input->path);
 		xm_file_close(&input->file);
 		xf_map_free(&input->pids);

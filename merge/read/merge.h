@@ -76,7 +76,10 @@ struct xm_input {
 	bool has_ids, has_odd_ids; /* flows' ids: integers; others */
 	uint64_t events;	   /* lines written of it */
 	uint64_t met, met_first;   /* events that a pass has visited */
-	uint64_t unfit; /* events that are JSON but cannot be shown: no time, no process */
+	/* arrows with one end alone, of an input of which something is missing; else NULL */
+	struct xm_halves *halves;
+	uint64_t half_arrows; /* such ends, which are left out */
+	uint64_t unfit;	      /* events that are JSON but cannot be shown: no time, no process */
 
 	/* set before the second pass */
 	int64_t shift;	/* to add to its times, to be ns since the epoch of a common base */

@@ -3,6 +3,7 @@
  */
 #include <stdlib.h>
 
+#include "halves.h"
 #include "turn.h"
 
 #define LONGEST_NAME 1024
@@ -163,6 +164,7 @@ void xm_first_look(struct xm_input *input, const struct xf_event *event, struct 
 	case 's':
 	case 't':
 	case 'f':
+		xm_half_met(&input->halves, event);
 		if (!xf_integer(event->id, &id) || id < 0) {
 			input->has_odd_ids = true;
 		} else {

@@ -203,6 +203,10 @@ void xm_turn_close(struct xm_input *input, bool first)
 	if (first) {
 		input->met_first = input->met;
 		say_damage(input);
+		if (!input->reader.cut && xm_is_complete(input)) {
+			free(input->halves); /* what is half there, is half for good */
+			input->halves = NULL;
+		}
 	} else {
 		look_for_change(input);
 	}

@@ -123,6 +123,8 @@ static void put_input(FILE *out, const struct xm_input *input, const struct xm_c
 	if (input->reader.left_out || input->unfit)
 		fprintf(out, ",\"events_left_out\":%" PRIu64,
 			input->reader.left_out + input->unfit);
+	if (input->half_arrows)
+		fprintf(out, ",\"half_arrows\":%" PRIu64, input->half_arrows);
 	if (!input->has_base && input->first <= input->last)
 		fputs(",\"start_unknown\":true", out);
 	if (input->in_calls)
