@@ -134,15 +134,36 @@ cp $from $5.metrics.77.csv
             ({"memory": MEMORY.replace(",16000,", f",{value},", 1)}, 'kernel "axpy" has a time or a count that is below 0 or no number')
             for value in ("inf", "nan", "1e400")
         ),
+        ({"PlatformName": "x\nFP16_GFLOPS,50"}, "d.csv: it has FP16_GFLOPS twice"),
         ({"compute": COMPUTE.replace(",3000,", ",-3000,")}, 'kernel "axpy" has a time or a count that is below 0 or no number'),
         ({"memory": MEMORY.replace(",1000,", ",inf,", 1)}, 'kernel "axpy" has a time or a count that is below 0 or no number'),
     ],
-    ids=range(14),
+    ids=range(15),
 )
 def test_bad_files(files, tmp_path, change, said):
     run = roofline(*files(**change), status=1)
     assert run.stderr.startswith("roofline.py: ") and said in run.stderr and run.stderr.count("\n") == 1
     assert not (tmp_path / "roof.html").exists()
+
+
+def test_kernels_that_the_files_do_not_share_evenly(files):
+    """What is left out is named; where one run had more executions of a kernel, its intensity is that of the mean one."""
+    run = roofline(*files(compute=COMPUTE + '\n"copy",5,0,7,0,0,0,0,0\n', memory=MEMORY + '\n"copy",5,0,1,1,1,1,1\n'))
+    assert [line.removeprefix("roofline.py: ") for line in run.stderr.splitlines()] == [
+        '1 kernel in one file alone, or without a time, and left out: "only here"',
+        '1 kernel without an operation of a precision that is counted, and left out: "copy"',
+    ]
+    for change in ({"memory": MEMORY + '\n"axpy",4,0,1500,32000,32000,64000,64000\n'}, {"compute": COMPUTE + '\n"axpy",5,0,2000,0,200,0,0,0\n'}):
+        run = roofline(*files(**change))
+        told = '1 kernel executed more often in one run than in the other; what is said of them is of the mean execution: "axpy"'
+        assert run.stderr.splitlines()[-1] == f"roofline.py: {told}"
+        assert (rows_of(run)["axpy"]["AI (gpu_memory)"], rows_of(run)["axpy"]["AI (L3)"]) == ("0.05", "0.1")
+
+
+@pytest.mark.parametrize("app,why", [("a 'b", "No closing quotation"), (" ", "it names no application")])
+def test_an_application_that_is_none(files, app, why):
+    run = roofline("--app", app, "--xstrace", "true", *files()[4:], status=1)
+    assert run.stderr.startswith("roofline.py: --app") and run.stderr.endswith(f": {why}\n")
 
 
 @pytest.mark.parametrize("args", [["--app", "a", "--compute", "c", "--memory", "m"], [], ["--compute", "c"]])

@@ -85,6 +85,7 @@ OPTIONAL = {"L1"}
 NAME = "PlatformName"
 SMALLEST, LARGEST = 8, 60  # of points, in pixels
 NAME_WIDTH = 80
+TOLD = 3  # kernels, of those that something is to be said of
 
 
 class Misuse(Exception):
@@ -100,7 +101,10 @@ class Device:
             try:
                 for row in csv.reader(file, skipinitialspace=True):
                     if row and not row[0].startswith("#"):
-                        found[row[0].strip()] = row[1].strip() if len(row) > 1 else ""
+                        key = row[0].strip()
+                        if key in found:
+                            raise Misuse(f"{path}: it has {said(key)} twice")
+                        found[key] = row[1].strip() if len(row) > 1 else ""
             except csv.Error as error:
                 raise Misuse(f"{path}: {error}: no file of a device") from error
         self.path, self.found = path, found
@@ -132,11 +136,12 @@ class Device:
 
 
 class Kernel:
-    """All executions of one kernel. flop: by precision; bytes: by level; ns: of each of the two runs that were measured."""
+    """All executions of one kernel. flop: by precision; bytes: by level; ns, executions: of each of the two runs that were measured."""
 
     def __init__(self, name):
         self.name = name
         self.flop, self.bytes, self.ns = collections.Counter(), collections.Counter(), {"compute": 0.0, "memory": 0.0}
+        self.executions = {"compute": 0, "memory": 0}
 
     @property
     def precision(self):
@@ -146,7 +151,9 @@ class Kernel:
         return self.flop[precision] / self.ns["compute"] if self.ns["compute"] else 0.0  # FLOP per ns are GFLOP/s
 
     def intensity(self, level):
-        return self.flop[self.precision] / self.bytes[level] if self.bytes[level] else math.inf
+        """Of the mean execution: one run may have had more of them."""
+        times = self.executions["memory"] / self.executions["compute"]
+        return self.flop[self.precision] * times / self.bytes[level] if self.bytes[level] else math.inf
 
     def bound(self, device):
         """Which roof is the lowest above it: a level's name or "compute"."""
@@ -159,7 +166,7 @@ class Kernel:
 
 
 def kernels_of(compute, memory):
-    """Kernels by name, from the sections of two files (either order): those that both have. Raises Misuse."""
+    """Two lists of Kernels, from the sections of two files (either order): those that both have, and others. Raises Misuse."""
     counters = NVIDIA if _has(compute, [NVIDIA.time]) or _has(memory, [NVIDIA.time]) else INTEL
     of_compute = [metric for metrics in counters.flop.values() for metric in metrics]
     of_memory = [metric for name, metrics in counters.bytes.items() for metric in metrics if name not in OPTIONAL]
@@ -170,21 +177,24 @@ def kernels_of(compute, memory):
             missing = next(name for name in [counters.time, *names] if not any(_column(section, name) for section in sections))
             raise Misuse(f"the file of {what} has no metric {missing}: it is of another group")
     found = {}
-    for sections, what, fill in ((compute, "compute", _add_flop), (memory, "memory", _add_bytes)):
+    for sections, what, fill, names in ((compute, "compute", _add_flop, of_compute), (memory, "memory", _add_bytes, of_memory)):
         for section in sections:
-            time = _column(section, counters.time)
+            time, is_whole = _column(section, counters.time), _has([section], names)
             for one in section.instances:
                 if time and not one.kernel.startswith(NOT_A_SAMPLE):
                     kernel = found.setdefault(one.kernel, Kernel(one.kernel))
                     kernel.ns[what] += sum(one[time])
+                    kernel.executions[what] += is_whole
                     fill(kernel, counters, section, one)
     for kernel in found.values():
         if not all(0 <= value < math.inf for values in (kernel.ns, kernel.flop, kernel.bytes) for value in values.values()):
             raise Misuse(f'kernel "{said(kernel.name)}" has a time or a count that is below 0 or no number')
-    both = {name: kernel for name, kernel in found.items() if all(kernel.ns.values())}
+    both, others = [], []
+    for kernel in found.values():
+        (both if all(kernel.ns.values()) and all(kernel.executions.values()) else others).append(kernel)
     if not both:
         raise Misuse("no kernel is in both files")
-    return both
+    return both, others
 
 
 def _column(section, name):
@@ -267,7 +277,7 @@ def _roof(device, precision, level, low, high):
 
 def profile(options):
     """Runs the application under the tracer, once for each group; the paths of what it wrote, in a folder. Raises Misuse."""
-    tracer, words = _tracer(options), shlex.split(options.app)
+    tracer, words = _tracer(options), _words(options.app)
     found = []
     with Directory("roofline.") as folder:
         for what, group in (("compute", options.compute_group), ("memory", options.memory_group)):
@@ -279,6 +289,16 @@ def profile(options):
                 print(f"{COMMAND}: {printable(words[0])} ended with status {run.returncode}", file=sys.stderr)
             found.append([section for path in sorted(files) for section in load(path)])
     return found
+
+
+def _words(text):
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise Misuse(f"--app {text}: {error}") from error
+    if not words:
+        raise Misuse("--app: it names no application")
+    return words
 
 
 def _tracer(options):
@@ -322,6 +342,13 @@ def _options(argv):
     return options
 
 
+def _tell(what, kernels):
+    """One line on stderr, where there are such kernels; with the names of the first."""
+    if kernels:
+        names = ", ".join(f'"{clip_middle(kernel.name, NAME_WIDTH)}"' for kernel in kernels[:TOLD]) + ", …" * (len(kernels) > TOLD)
+        print(printable(f"{COMMAND}: {len(kernels)} kernel{'s' * (len(kernels) > 1)} {what}: {names}"), file=sys.stderr)
+
+
 @command(COMMAND, 1)
 def main(argv=None):
     """The command: 0, or 1 when options or files are not as they must be."""
@@ -339,11 +366,18 @@ def main(argv=None):
             path = options.memory
             memory = load(path)
             path = None
-        kernels = [kernel for kernel in kernels_of(compute, memory).values() if kernel.flop.total()]
+        both, others = kernels_of(compute, memory)
+        kernels = [kernel for kernel in both if kernel.flop.total()]
         if not kernels:
             raise Misuse("no kernel has executed an operation of a precision that is counted")
         for kernel in kernels:
             device.needs(kernel)
+        _tell("in one file alone, or without a time, and left out", others)
+        _tell("without an operation of a precision that is counted, and left out", [kernel for kernel in both if not kernel.flop.total()])
+        _tell(
+            "executed more often in one run than in the other; what is said of them is of the mean execution",
+            [kernel for kernel in kernels if len(set(kernel.executions.values())) > 1],
+        )
         put([chart(kernels, device, f"{os.path.basename(options.output)} on {device.name}")], out)
         print(*summary(kernels, device), sep="\n")
         print(f"Roofline is stored in {printable(out)}")
