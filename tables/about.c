@@ -186,7 +186,9 @@ static void tell_trace(struct xt_trace *trace, struct xt_table *table)
 	put_known(table, XT_TRACE_LOST, trace->lost);
 	xt_put_flag(table, XT_TRACE_COMPLETE, complete);
 	xt_put_int(table, XT_TRACE_EVENTS, (int64_t)trace->events);
-	xt_put_int(table, XT_TRACE_LEFT_OUT, (int64_t)(trace->unfit + r->left_out));
+	/* what is behind damage of the file itself is one place */
+	xt_put_int(table, XT_TRACE_LEFT_OUT,
+		   (int64_t)(trace->unfit + r->left_out) + (r->error || r->source.error));
 	xt_table_row(table);
 }
 

@@ -350,6 +350,29 @@ def test_a_frame_whose_beginning_is_damaged(make, zstd_reader, magic):
         assert done.returncode == 1 and "damaged" in done.stdout.lower(), done
 
 
+@pytest.mark.parametrize("what,status", [(b"\0\0\0\0", 1), (b"\x50\x2a\x4d\x18", 0)], ids=["no frame", "skipped"])
+def test_what_a_frame_says_of_its_size_takes_no_memory(make, what, status):
+    """Four gigabytes, of which the file has nothing: damage, or the end of it; all before is read."""
+    zstandard = pytest.importorskip("zstandard")
+    path = make(zstandard.compress(text_of_trace(normal_events(300)).encode()) + what + b"\xff\xff\xff\xff" + bytes(100), "w.json.zst")
+    for command in (CHECK, SUMMARY):
+        done = run(command, "--memory-limit", "64M", path)
+        assert done.returncode == status and ("damaged" in done.stdout.lower()) == status and not done.stderr, done
+
+
+@pytest.mark.parametrize("script", ["report", "diff", "path"])
+def test_damaged_compressed_data_is_something_left_out(make, script):
+    """Their status and a line say so, as they do of a line that is no JSON."""
+    pytest.importorskip("duckdb")
+    zstandard = pytest.importorskip("zstandard")
+    text = text_of_trace(normal_events(300)).encode()
+    path = make(zstandard.compress(text[: len(text) // 2]) + bytes(100), "w.json.zst")
+    command = CHECK.parent / f"xstrace-{script}"
+    words = {"report": ["-o", path.parent / "out.html", path], "diff": ["--no-cache", path, path], "path": [path]}[script]
+    done = run(command, *words)
+    assert done.returncode == 1 and "damaged compressed data" in done.stderr, done
+
+
 # ---- zstd windows ----
 
 

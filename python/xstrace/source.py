@@ -168,8 +168,15 @@ class Source:
 
         while head := take(5):
             if head[:4] != ZSTD_MAGICS[0] or len(head) < 5:
+                if head[:4] not in ZSTD_MAGICS:  # nor a frame: the decoder says what it is
+                    yield head
+                    continue
                 head += take(3)
-                yield head + take(int.from_bytes(head[4:8], "little"))
+                yield head
+                left = int.from_bytes(head[4:8], "little")  # whatever the file says
+                while left and (piece := take(min(left, CHUNK))):
+                    left -= len(piece)
+                    yield piece
                 continue
             flags = head[4]
             single = flags >> 5 & 1
