@@ -227,13 +227,25 @@ static void put_devices(FILE *out, const struct xs_looks *looks, size_t f)
 	}
 }
 
-/* Samples of one family must differ by their labels: a name that was cut may be there twice. */
-static bool was_there(const struct xs_live_name *names, uint32_t at)
+/*
+ * Samples of one family must differ by their labels: names that were cut, or made plain, may be
+ * alike. The first of them is all of them; false: this one is not the first.
+ */
+static bool all_alike(const struct xs_look *look, uint32_t at, struct xs_live_name *ret)
 {
-	for (uint32_t i = 0; i < at; i++)
-		if (names[i].kind == names[at].kind && !strcmp(names[i].name, names[at].name))
-			return true;
-	return false;
+	const struct xs_live_name *names = xs_look_names(look);
+
+	*ret = names[at];
+	for (uint32_t i = 0; i < look->picture->name_count; i++) {
+		if (i == at || names[i].kind != ret->kind || strcmp(names[i].name, ret->name) != 0)
+			continue;
+		if (i < at)
+			return false;
+		ret->all.count += names[i].all.count;
+		ret->all.ns += names[i].all.ns;
+		ret->bytes += names[i].bytes;
+	}
+	return true;
 }
 
 static void put_names(FILE *out, const struct xs_looks *looks, size_t f)
@@ -242,15 +254,15 @@ static void put_names(FILE *out, const struct xs_looks *looks, size_t f)
 		const struct xs_look *look = &looks->of[i];
 
 		for (uint32_t n = 0; look->picture && n < look->picture->name_count; n++) {
-			const struct xs_live_name *name = &xs_look_names(look)[n];
+			struct xs_live_name name;
 
-			if (was_there(xs_look_names(look), n) ||
-			    (of_names[f].value == name_bytes && name->kind != XS_LIVE_COPY))
+			if (!all_alike(look, n, &name) ||
+			    (of_names[f].value == name_bytes && name.kind != XS_LIVE_COPY))
 				continue;
 			put_run(out, of_names[f].name, look);
-			put_label(out, ",", "kind", xs_look_kind(name->kind));
-			put_label(out, ",", "name", name->name);
-			fprintf(out, "} %.15g\n", of_names[f].value(name));
+			put_label(out, ",", "kind", xs_look_kind(name.kind));
+			put_label(out, ",", "name", name.name);
+			fprintf(out, "} %.15g\n", of_names[f].value(&name));
 		}
 	}
 }

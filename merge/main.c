@@ -289,6 +289,16 @@ static int first_pass(struct xm_work *work, const struct xm_options *options, bo
 	return 0;
 }
 
+/* What the output had no room for. True: nothing. */
+static bool say_room(const struct xm_totals *totals)
+{
+	if (totals->no_room)
+		xm_say("xstrace-merge: %" PRIu64 " events are left out: there are more tracks, or "
+		       "slices that are open at the same time, than the output may have",
+		       totals->no_room);
+	return !totals->no_room;
+}
+
 static void say_halves(const struct xm_merge *merge)
 {
 	for (uint32_t i = 0; i < merge->count; i++)
@@ -341,6 +351,7 @@ static int run(struct xm_work *work, const struct xm_options *options)
 		result = write_report(work, options->report);
 	for (uint32_t i = 0; i < merge->count; i++)
 		complete &= !merge->inputs[i].changed;
+	complete &= say_room(&work->totals);
 	return result ? result : !complete;
 }
 

@@ -118,6 +118,18 @@ def test_names_are_plain_text(xstrace):
     assert watched.run.finish().status == 0
 
 
+def test_names_that_look_alike_are_exported_as_one(xstrace):
+    """Made plain, or cut: a sample each that counts all of them."""
+    pytest.importorskip("prometheus_client.parser")
+    steps = [*("tasks", "a\x01z", "3", "tasks", "a\x02z", "4"), *("tasks", "n" * 300 + "x", "20", "tasks", "n" * 300 + "y", "30")]
+    watched = Watched(xstrace, steps, options=f"{ITT} --export prometheus:0").go()
+    text = fetch(url_of(watched.run))
+    found = {name: value for (family, name), value in parsed(text).items() if family == "xstrace_name_total"}
+    assert sorted(found.values()) == [7, 50] and found["steps::a?z"] == 7
+    assert sum(line.startswith("xstrace_name_total{") for line in text.splitlines()) == 2
+    watched.finish()
+
+
 def test_long_names_and_many(xstrace):
     steps = [word for i in range(300) for word in ("tasks", f"{'n' * 400}{i}", "1")]
     watched = Watched(xstrace, steps).go()

@@ -577,6 +577,15 @@ def test_counters_and_tracks_keep_their_names(tmp_path):
         assert {name for (name,) in after.sql("select name from threads").fetchall()} >= {"stream \u00e9", 'a "b"', "x\0y"}
 
 
+def test_what_the_output_has_no_room_for_is_left_out_with_a_line(tmp_path):
+    """More slices that are open at once than Perfetto's format is given: the status is 1, as for all that is left out."""
+    begins = [f'{{"ph":"B","pid":1,"tid":1,"ts":{n},"name":"n"}}' for n in range(65540)]
+    (tmp_path / "in.json").write_text("[\n" + ",\n".join(begins) + "\n]\n")
+    said = merge("-o", "all.pftrace", "in.json", cwd=tmp_path, status=1).stderr
+    assert "xstrace-merge: 4 events are left out" in said
+    merge("-o", "all.json", "in.json", cwd=tmp_path)
+
+
 def test_escaped_words_are_the_words(tmp_path):
     """Keys, phases, categories, at any depth: "d\\u0075r" is dur, and "\\\\u0064ur" is not."""
     pytest.importorskip("duckdb")

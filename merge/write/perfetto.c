@@ -209,8 +209,10 @@ static void add_counter(struct xm_perfetto *p, const struct xf_event *event,
 				continue;
 		}
 		track = counter_of(p, place->pid, event->name, key);
-		if (!track)
+		if (!track) {
+			p->no_room++;
 			continue;
+		}
 		memset(&p->shape, 0, sizeof(p->shape));
 		p->fields.length = 0;
 		xf_put_counter_value(&p->fields, value);
@@ -247,7 +249,7 @@ static void open_step(struct xm_perfetto *p, const struct xm_input *input,
 						   : NULL;
 
 		if (!grown) {
-			p->skipped++;
+			p->no_room++;
 			return;
 		}
 		track->open = grown;
@@ -322,10 +324,13 @@ static void perfetto_event(struct xm_sink *sink, struct xm_block *block,
 	}
 	of_process = place->tid == XM_NO_TIME || ((phase == 'i' || phase == 'I') &&
 						  event->scope.n && !xf_is(event->scope, "\"t\""));
-	track = strchr("XiIBEstf", phase) ? track_of(p, place->pid, of_process ? -1 : place->tid)
-					  : NULL;
-	if (!track) {
+	if (!strchr("XiIBEstf", phase)) {
 		p->skipped++;
+		return;
+	}
+	track = track_of(p, place->pid, of_process ? -1 : place->tid);
+	if (!track) {
+		p->no_room++;
 		return;
 	}
 	switch (phase) {
@@ -407,12 +412,11 @@ static void name_tracks(struct xm_perfetto *p, const struct xm_merge *merge)
 }
 
 static int perfetto_close(struct xm_sink *sink, const struct xm_merge *merge,
-			  const struct xm_totals *totals)
+			  struct xm_totals *totals)
 {
 	struct xm_perfetto *p = (struct xm_perfetto *)sink;
 	int result;
 
-	(void)totals;
 	xm_perfetto_fail(p, sink->error);
 	name_tracks(p, merge);
 	/* what was never ended lasts to the end */
@@ -434,6 +438,7 @@ static int perfetto_close(struct xm_sink *sink, const struct xm_merge *merge,
 		xm_say("[WARNING] %" PRIu64
 		       " events that Perfetto's format has no place for are left out",
 		       p->skipped);
+	totals->no_room = p->no_room;
 	for (uint32_t i = 0; i < p->track_map.count; i++) {
 		free(p->tracks[i].name.data);
 		free(p->tracks[i].open);

@@ -61,7 +61,7 @@ struct xm_perfetto {
 	struct xm_shape shape;
 	struct xf_annotator annotator;
 	char text[XF_LONGEST_TEXT];
-	uint64_t skipped;
+	uint64_t skipped, no_room;
 	int64_t last;
 	int error;
 };

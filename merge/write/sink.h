@@ -17,6 +17,7 @@ struct xm_totals {
 	uint64_t messages, alone, dropped, arrows;
 	uint64_t early;	  /* messages that arrive before they are sent */
 	int64_t early_ns; /* the worst of them */
+	uint64_t no_room; /* events that are left out, of more tracks or open slices than fit */
 };
 
 struct xm_sink {
@@ -33,8 +34,7 @@ struct xm_sink {
 	void (*arrow)(struct xm_sink *sink, const char *category, const char *name, uint64_t id,
 		      const struct xm_place *from, const struct xm_place *to);
 	/* 0, or -errno of the first thing that went wrong; closes and frees in any case. */
-	int (*close)(struct xm_sink *sink, const struct xm_merge *merge,
-		     const struct xm_totals *totals);
+	int (*close)(struct xm_sink *sink, const struct xm_merge *merge, struct xm_totals *totals);
 	const struct xm_merge *merge;
 	const struct xm_clocks *clocks;
 	/* events of different inputs may be given at once, by several threads */

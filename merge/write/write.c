@@ -310,8 +310,7 @@ static void json_arrow(struct xm_sink *sink, const char *category, const char *n
 	xm_pour_full(&json->pour);
 }
 
-static int json_close(struct xm_sink *sink, const struct xm_merge *merge,
-		      const struct xm_totals *totals)
+static int json_close(struct xm_sink *sink, const struct xm_merge *merge, struct xm_totals *totals)
 {
 	struct json_sink *json = (struct json_sink *)sink;
 	const struct xm_process *process;

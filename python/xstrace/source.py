@@ -168,11 +168,8 @@ class Source:
 
         while head := take(5):
             if head[:4] != ZSTD_MAGICS[0] or len(head) < 5:
-                if head[:4] not in ZSTD_MAGICS:  # nor a frame: the decoder says what it is
-                    yield head
-                    continue
                 head += take(3)
-                yield head
+                yield head  # where this is no frame either, the decoder says so
                 left = int.from_bytes(head[4:8], "little")  # whatever the file says
                 while left and (piece := take(min(left, CHUNK))):
                     left -= len(piece)
