@@ -186,9 +186,10 @@ static void tell_trace(struct xt_trace *trace, struct xt_table *table)
 	put_known(table, XT_TRACE_LOST, trace->lost);
 	xt_put_flag(table, XT_TRACE_COMPLETE, complete);
 	xt_put_int(table, XT_TRACE_EVENTS, (int64_t)trace->events);
-	/* what is behind damage of the file itself is one place */
+	/* what is behind damage of the file itself is one place, as is a base that is no time */
 	xt_put_int(table, XT_TRACE_LEFT_OUT,
-		   (int64_t)(trace->unfit + r->left_out) + (r->error || r->source.error));
+		   (int64_t)(trace->unfit + r->left_out) + (r->error || r->source.error) +
+			   trace->has_odd_base);
 	xt_table_row(table);
 }
 

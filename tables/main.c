@@ -118,7 +118,12 @@ static bool say_damage(const struct xt_trace *trace)
 		xs_tell("xstrace-tables: %s: %llu events without a usable ph, pid, time or "
 			"beginning, or of more than %u processes; left out\n",
 			trace->path, (unsigned long long)trace->unfit, XT_PROCESSES);
-	return !r->error && !r->source.error && !r->left_out && !r->cut && !trace->unfit;
+	if (trace->has_odd_base)
+		xs_tell("xstrace-tables: %s: its baseTimeNanoseconds is no time; its events are "
+			"in the tables as if none were given\n",
+			trace->path);
+	return !r->error && !r->source.error && !r->left_out && !r->cut && !trace->unfit &&
+	       !trace->has_odd_base;
 }
 
 /* ---- writing ---- */

@@ -69,8 +69,12 @@ void xt_take_member(void *user, struct xf_text key, struct xf_text value)
 	int64_t number;
 
 	if (xf_is(key, "baseTimeNanoseconds")) {
-		if (xf_integer(value, &number) && number >= 0 && number < XT_FAR)
-			trace->base = number;
+		if (xf_is(value, "null"))
+			number = 0; /* as if nothing were said */
+		else if (!xf_integer(value, &number) || number >= XT_FAR)
+			number = -1;
+		trace->has_odd_base = number < 0;
+		trace->base = number < 0 ? 0 : number;
 	} else if (xf_is(key, "metadata")) {
 		take_metadata(trace, value);
 	} else if (xf_is(key, "otherData")) {

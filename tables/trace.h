@@ -44,6 +44,7 @@ struct xt_trace {
 	struct xm_file file;
 	struct xm_reader reader;
 	int64_t base, first, last; /* ns; first > last: no event has a time */
+	bool has_odd_base;	   /* it says when its times begin, but so that nobody can use it */
 	bool is_kineto, is_own;	   /* by Kineto; by xstrace */
 	char tool[32], version[64], host[256], run[64], ended[16];
 	int64_t rank, world_size, pid, status, lost; /* -1: not said */

@@ -121,6 +121,31 @@ def test_list(samples):
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_what_cannot_be_written_is_not_the_inputs_fault(samples, monkeypatch, unbuffered):
+    monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([COMMAND, "-l", samples], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1 and "No space left" in done.stderr and samples.name not in done.stderr
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run([COMMAND, "-l", samples], stdout=writer, stderr=subprocess.PIPE, text=True)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (-signal.SIGPIPE, "")
+
+
+def test_there_are_not_more_charts_than_anybody_looks_at(samples, tmp_path, monkeypatch, capsys):
+    pytest.importorskip("plotly")
+    from xstrace import analyze as command
+
+    monkeypatch.setattr(command, "MOST_DRAWN", 2)
+    for instance, drawn in (("0", 2), ("1", 2)):
+        assert command.main(["-m", "XVE_STALL[%]", "-y", "%", "-i", instance, "-o", str(tmp_path / "out.html"), str(samples)]) == 0
+        assert len(charts_in((tmp_path / "out.html").read_text())) == drawn
+        told = "the first 2 of 3 executions are drawn; -k and -i say which"
+        assert (told in capsys.readouterr().err) == (instance == "0")
+
+
 def test_sections_of_several_groups(tmp_path):
     """Of a device's sections that one is charted which has the metrics."""
     path = tmp_path / "two.csv"

@@ -676,6 +676,18 @@ def mergetrace(*args, cwd, status):
     return done
 
 
+def test_what_has_no_end_lasts_as_long_in_every_tool(tmp_path):
+    """To the last time of any event, though nothing else has an end; an end before all begins belongs to none."""
+    pytest.importorskip("duckdb")
+    import xstrace
+
+    (tmp_path / "in.json").write_text('[{"ph":"E","pid":5,"tid":6,"ts":10},{"ph":"B","name":"a","pid":5,"tid":6,"ts":1}]')
+    done = mergetrace("--statistics", "-", "in.json", cwd=tmp_path, status=1)
+    (row,) = json.loads(done.stdout[: done.stdout.rindex("}") + 1])["traces"][0]["totals"]
+    with xstrace.open(tmp_path / "in.json", cache=False) as opened:
+        assert opened.sql("select count(*), sum(dur) from slices").fetchall() == [(row["count"], row["total_ns"])] == [(1, 9000)]
+
+
 def test_mergetrace_leaves_nothing_out_without_a_word(tmp_path):
     make(tmp_path / "x.json", "a")
     make(tmp_path / "old.json", "a")

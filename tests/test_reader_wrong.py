@@ -373,6 +373,23 @@ def test_damaged_compressed_data_is_something_left_out(make, script):
     assert done.returncode == 1 and "damaged compressed data" in done.stderr, done
 
 
+@pytest.mark.parametrize("base", ['"1700000000000000000"', "1.7e18", "-5", str(2**61)])
+def test_a_base_that_is_no_time_is_told(make, base):
+    """By all that say when something was: its events count as if there were none."""
+    pytest.importorskip("duckdb")
+    path = make('{"baseTimeNanoseconds":%s,"traceEvents":[%s]}' % (base, ",\n".join(map(text_of, normal_events(3)))), "w.json")
+    for command in ([SUMMARY], [CHECK.parent / "mergetrace.py", "--statistics", "-"], [CHECK.parent / "xstrace-path", "--json"]):
+        done = run(*command, path)
+        assert done.returncode == 1 and "basetimenanoseconds is no time" in (done.stdout + done.stderr).lower(), done
+    done = run(CHECK.parent / "xstrace-query", "--json", "--no-cache", path, "select base_ns, left_out from traces")
+    assert done.returncode == 1 and "baseTimeNanoseconds is no time" in done.stderr
+    assert json.loads(done.stdout) == [{"base_ns": 0, "left_out": 1}]
+    path.write_text(path.read_text().replace(base, "null", 1))
+    done = run(CHECK.parent / "xstrace-query", "--json", "--no-cache", path, "select base_ns, left_out from traces")
+    assert (done.returncode, done.stderr, json.loads(done.stdout)) == (0, "", [{"base_ns": 0, "left_out": 0}])
+    assert run(CHECK.parent / "mergetrace.py", "-o", path.parent / "all.json", path).returncode == 0
+
+
 # ---- zstd windows ----
 
 

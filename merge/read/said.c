@@ -78,7 +78,7 @@ void xm_take_member(void *user, struct xf_text key, struct xf_text value)
 	if (xf_is(key, "baseTimeNanoseconds")) {
 		if (xf_integer(value, &number) && number >= 0 && number < XM_LATEST)
 			*(input->met ? &input->late_base : &input->base) = number;
-		else
+		else if (!xf_is(value, "null"))
 			input->has_odd_base = true;
 	} else if (xf_is(key, "metadata")) {
 		xf_take_text(value, "tool", input->tool, sizeof(input->tool));

@@ -17,6 +17,7 @@ from .stalls import Dump, report
 COMMAND = "analyzeperfmetrics.py"
 TIMES = ("GpuTime[ns]", "gpu__time_duration.sum[ns]")
 INSTRUCTIONS = 100  # on a chart
+MOST_DRAWN = 1000  # executions: nobody looks at more pages, which take 45 KB and 2 ms each
 MOST_OPTIONS = 64 << 10  # bytes of a file of options, for which shlex takes a time that grows as the square …
 MOST_WORDS = 1000  # … and so does argparse for its words
 PER_SAMPLE = "Time(in sampling intervals)"
@@ -138,7 +139,10 @@ def chosen(options, section):
         if options.instance > len(instances) and options.kernel is not None:
             raise Misuse(f'kernel "{said(name)}" has {len(instances)} instances, not {options.instance}')
         found += instances if options.instance < 1 else instances[options.instance - 1 : options.instance]
-    return found
+    if len(found) > MOST_DRAWN:
+        text = f"the first {MOST_DRAWN} of {len(found)} executions are drawn; -k and -i say which"
+        print(f"{COMMAND}: {text}", file=sys.stderr)
+    return found[:MOST_DRAWN]
 
 
 def _section_of(options, sections):
@@ -225,7 +229,7 @@ def _draw(options, section):
 @command(COMMAND, 1)
 def main(argv=None):
     """The command: 0, or 1 when options or files are not as they must be."""
-    path = None
+    path = sections = None
     try:
         options = _parser().parse_args(argv)
         check_options(options)
@@ -251,6 +255,8 @@ def main(argv=None):
         say_unusable(COMMAND, path, error)
         return 1
     except OSError as error:
+        if sections is not None and not error.filename:
+            raise  # of what is written, not of the input
         say_unusable(COMMAND, error.filename or path, error)
         return 1
     return 0

@@ -362,8 +362,9 @@ class Checker:
             self.problems.add("the file was cut")
         elif trace.truncated:
             self.notes.append("the file was cut; what may have stood behind the cut is not missed")
-        if trace.base_ns is None and trace.header.get("baseTimeNanoseconds") is not None:
-            self.problems.add("baseTimeNanoseconds is no integer", "%r", trace.header["baseTimeNanoseconds"])
+        if trace.has_odd_base:
+            base = trace.header["baseTimeNanoseconds"]
+            self.problems.add(f"baseTimeNanoseconds is no {'time' if type(base) is int else 'integer'}", "%r", base)
         if trace.ours:
             self._finish_ours()
         lost = (trace.other or {}).get("lost")

@@ -65,13 +65,14 @@ def statistics(path):
         for event in events_of(trace):
             events += 1
             phase = event["ph"]
+            if phase != "M":
+                last = max(last, event["ts"] + (event["dur"] if phase == "X" else 0))
             if phase == "B" or phase == "E":
                 event = halves.take(event)
             elif phase != "X":
                 continue
             if event:
                 _add(totals, event)
-                last = max(last, event["ts"] + event["dur"])
         for event in halves.rest(last):
             _add(totals, event)
         about = _about(trace)

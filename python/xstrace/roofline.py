@@ -388,6 +388,8 @@ def main(argv=None):
         say_unusable(COMMAND, path or "metrics", error)
         return 1
     except OSError as error:
-        say_unusable(COMMAND, error.filename or path or "", error)
+        if not error.filename and not path:
+            raise  # of what is written, not of the inputs
+        say_unusable(COMMAND, error.filename or path, error)
         return 1
     return 0

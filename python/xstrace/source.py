@@ -24,6 +24,7 @@ except ImportError:
 
 CHUNK = 128 * 1024
 PIECE = 8 * 1024  # of compressed data; damage costs at most so much of what is in front of it
+FAR_NS = 1 << 61  # no time lies as far from 0, nor is anything as long; so xstrace-tables has it
 WORTH_A_BAR = 64 << 20  # bytes of a file
 is_shown = False  # a command sets it, for its own process; a program that uses the package sees no bars
 ZSTD_WINDOW = 8 << 20  # bytes that a file may make its reader keep: as RFC 8878 asks of readers, xstrace's own need 1 MiB
@@ -51,8 +52,13 @@ class OpenTrace:
 
     @property
     def base_ns(self):
+        return None if self.has_odd_base else self.header.get("baseTimeNanoseconds")
+
+    @property
+    def has_odd_base(self):
+        """It says when its times begin, but so that nobody can use it: they count as if it did not."""
         value = self.header.get("baseTimeNanoseconds")
-        return value if type(value) is int else None
+        return value is not None and (type(value) is not int or not 0 <= value < FAR_NS)
 
     @property
     def ours(self):

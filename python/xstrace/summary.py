@@ -326,6 +326,8 @@ class Summary:
             parts.append(f"DAMAGED PLACES IN THE FILE: {sum(self.trace.damaged.values())}")
         if self.trace.unfit:
             parts.append(f"EVENTS THAT CANNOT BE USED: {_grouped(self.trace.unfit)}")
+        if self.trace.has_odd_base:
+            parts.append("ITS baseTimeNanoseconds IS NO TIME")
         recovered = bool(other.get("recovered"))
         if recovered:
             parts.append("recovered (without spans that were open then)")

@@ -23,7 +23,7 @@ import json
 import re
 
 from .pftrace import is_perfetto, open_perfetto
-from .source import ZSTD_WINDOW, OpenTrace, Source, TraceError
+from .source import FAR_NS, ZSTD_WINDOW, OpenTrace, Source, TraceError
 
 __all__ = ["Damage", "Trace", "TraceError", "events_of", "open_trace"]
 
@@ -32,7 +32,6 @@ NEAR = 16 * 1024
 DAMAGE_KEPT = 10
 LONGEST_EVENT = 64 * BLOCK
 LONGEST_MEMBER = 4 * LONGEST_EVENT  # of the top level, beside the events
-FAR_NS = 1 << 61  # no time lies as far from 0, nor is anything as long; so xstrace-tables has it
 DEPTH = 256  # of lists and objects in each other; xstrace-merge takes as many
 TIMES = frozenset(("ts", "dur", "tts", "tdur"))
 DEVICE_TIMES = frozenset(("queued", "submit"))
@@ -129,12 +128,14 @@ Fault.__doc__ = """What of a trace could not be read: text, one line ("": it is 
 def fault_of(trace):
     """The Fault of a Trace that has been read to its end."""
     parts = ["was cut; what could be read counts"] if trace.truncated else []
+    if trace.has_odd_base:
+        parts.insert(0, "its baseTimeNanoseconds is no time; its events count as if none were given")
     if trace.left_out:
         more = f", and {trace.left_out - 1} more like it" if trace.left_out > 1 else ""
         parts.insert(0, f"{trace.first_left_out}; left out{more}")
     if trace.unfit:
         parts.insert(0, f"{trace.unfit} events without a usable ph, pid, time or beginning; left out")
-    return Fault("; ".join(parts), trace.left_out + trace.unfit > 0)
+    return Fault("; ".join(parts), trace.has_odd_base or trace.left_out + trace.unfit > 0)
 
 
 class Trace(OpenTrace):
@@ -149,7 +150,7 @@ class Trace(OpenTrace):
     Known at once:
     - header: dict, the top-level members in front of the events,
     - metadata: dict, header["metadata"] or {},
-    - base_ns: int or None, header["baseTimeNanoseconds"]: when ts is 0, since the Unix epoch,
+    - base_ns: int or None, header["baseTimeNanoseconds"]: when ts is 0, since the Unix epoch; has_odd_base: that is no time,
     - display_time_unit: str or None,
     - ours: bool, metadata says that xstrace (or xstrace-merge) wrote this.
     Known when the iteration has ended:
