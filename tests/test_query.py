@@ -539,6 +539,16 @@ def test_tables_are_kept_until_the_trace_changes(tmp_path, monkeypatch):
         assert len(tables.slices.fetchall()) == 2 and kept(path) == [third]
 
 
+@pytest.mark.parametrize("spoil", [lambda table: table.unlink(), lambda table: os.truncate(table, 10)], ids=["removed", "cut"])
+def test_tables_of_which_one_is_not_whole_are_made_again(tmp_path, spoil):
+    path = write(tmp_path / "a.json", [slice_of(1, 1, "one")])
+    for _ in range(2):
+        with package.open(path) as tables:
+            assert tables.slices.fetchall()[0][4] == "one"
+        (directory,) = kept(path)
+        spoil(directory / "slices.parquet")
+
+
 def test_no_bar_is_in_the_answer(tmp_path):
     """DuckDB would draw one on stdout for a query that takes two seconds."""
     with package.open(write(tmp_path / "a.json", [slice_of(1, 1, "one")])) as trace:
@@ -561,7 +571,7 @@ def test_nobody_elses_tables_are_believed(public):
     ):
         place.mkdir()
         convert_to(false, place / key)
-        (place / key / "status").write_text("0\n")
+        (place / key / "status").write_text("0\n" + convert._sizes(place / key))
         spoil()
         with package.open(path) as tables:
             assert tables.slices.fetchall()[0][4] == "true"

@@ -27,10 +27,11 @@ from .running import program
 from .source import ZSTD_WINDOW, TraceError
 from .temporary import Directory
 
-FORMAT = 1  # of the tables: other ones are made when it changes
+FORMAT = 2  # of the tables: other ones are made when it changes
 ENDINGS = (".json", ".json.zst", ".json.gz", ".pftrace", ".pftrace.zst", ".pftrace.gz")
 NAMES = tuple("*" + ending for ending in ENDINGS)
 FAILED = 125
+MOST_STATUS = 4096  # bytes of what is kept beside tables: the status, and how long each is
 LEAST_MEMORY = 32 << 20
 MOST_SAID = 64 << 10  # characters of what was said of a trace
 
@@ -232,7 +233,7 @@ def _cached(path, status, place, memory_limit, zstd_window, threads):
             code, said = _run(path, unfinished, memory_limit, zstd_window, threads)
             _keep_said(unfinished, path, said)
             with open(os.path.join(unfinished, "status"), "x") as file:
-                file.write(f"{code}\n")
+                file.write(f"{code}\n{_sizes(unfinished)}")
             # of a trace that was written meanwhile they are those of no state of it
             if _key(os.stat(path)) == key:
                 os.rename(unfinished, directory)
@@ -243,6 +244,12 @@ def _cached(path, status, place, memory_limit, zstd_window, threads):
     if not found:
         raise OSError("changed while it was read")
     return found
+
+
+def _sizes(directory):
+    """Of the tables, a line each."""
+    names = sorted(name for name in os.listdir(directory) if name.endswith(".parquet"))
+    return "".join(f"{name} {os.stat(os.path.join(directory, name)).st_size}\n" for name in names)
 
 
 def _keep_said(directory, path, said):
@@ -264,14 +271,17 @@ def _kept_said(directory, path, code):
 
 
 def _taken(path, directory):
-    """The Conversion that lies there; None: there is none. It is ours by the directory above."""
+    """The Conversion that lies there; None: there is none, or not all of it. It is ours by the directory above."""
     try:
         lock = os.open(os.path.join(directory, "status"), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:
         return None
     try:
         fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)  # as long as it is used
-        code = int(os.read(lock, 16) or b"0")
+        code, _, sizes = os.read(lock, MOST_STATUS).decode().partition("\n")
+        if sizes != _sizes(directory):
+            raise ValueError("a table was removed or cut")
+        code = int(code)
     except (OSError, ValueError):
         os.close(lock)
         return None
