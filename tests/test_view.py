@@ -328,6 +328,23 @@ def test_a_tarball_with_a_name_of_a_gigabyte(tmp_path, kind, before):
     assert not before or json.loads(done.stdout)["matmul_time"] == 50
 
 
+def test_a_member_that_is_larger_than_any_report_takes_no_room(tmp_path):
+    """It is left out by its size and its beginning: nothing of it is unpacked, and what stands behind it is read."""
+    text = text_of_trace(NAMES + [kernel("gemm_kernel", 100, 150)]).encode()
+    large, member = tarfile.TarInfo("b.txt"), tarfile.TarInfo("t.json")
+    large.size, member.size = 257 << 20, len(text)
+    with gzip.open(tmp_path / "t.tgz", "wb", 1) as file:
+        file.write(large.tobuf(tarfile.USTAR_FORMAT))
+        for _ in range(257):
+            file.write(bytes(1 << 20))
+        file.write(member.tobuf() + text + bytes(-len(text) % 512) + bytes(1024))
+    (tmp_path / "s.ini").write_text(SCHEMA)
+    limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))  # noqa: E731
+    done = run("summary.py", "--input", tmp_path / "t.tgz", "--schema", tmp_path / "s.ini", preexec_fn=limit)
+    assert json.loads(done.stdout)["matmul_time"] == 50
+    assert done.stderr == f"summary.py: {tmp_path}/t.tgz: b.txt: larger than any report; left out\n" and done.returncode == 0
+
+
 @pytest.mark.parametrize("what", ["headers of headers", "digits"])
 def test_a_tarball_whose_headers_are_odd(tmp_path, what):
     """tarfile looks for a blank again at each digit, and reads what a header leads to within it."""

@@ -37,6 +37,7 @@ BACKEND = re.compile(r"=+ (.*) Backend =+\s*")
 SHAPE = re.compile(r"\[[^\[\]]*\]$")  # what a trace says of a kernel's shape, or a copy's bytes
 COMMUNICATION = ("oneCCL::",)
 LONGEST = 1 << 20  # of a line in a report
+HEAD = 4096  # bytes of a file, which say what it is
 LARGEST_REPORT = 256 << 20
 LARGEST_MEMBER = 4 << 30  # of a tarball: it is unpacked beside it
 LARGEST_HEADER = 16 << 10  # of a member's: its name, and what else is said of it
@@ -160,8 +161,14 @@ def _files_in(tar, place, path, warn):
         if member.size > LARGEST_MEMBER:
             warn(f"{place}: {member.name}: larger than {LARGEST_MEMBER >> 30} GiB; left out")
             continue
-        with source, open(path, "wb") as copy:
-            shutil.copyfileobj(source, copy)
+        with source:
+            head = source.read(HEAD)
+            if _is_too_large(head, member.size):  # known before it takes room
+                warn(f"{place}: {member.name}: larger than any report; left out", is_trace(member.name))
+                continue
+            with open(path, "wb") as copy:
+                copy.write(head)
+                shutil.copyfileobj(source, copy)
         yield f"{place}: {member.name}", path
 
 
@@ -170,13 +177,22 @@ def is_trace(name):
     return name.endswith(ENDINGS)
 
 
+def _is_report(head):
+    """Can what begins so be a report, and no trace?"""
+    is_text = not head.startswith((b"\x28\xb5\x2f\xfd", b"\x1f\x8b", b"\n", b"\x0a")) or b"===" in head
+    return is_text and not head.removeprefix(codecs.BOM_UTF8).lstrip().startswith((b"{", b"["))
+
+
+def _is_too_large(head, size):
+    return size > LARGEST_REPORT and _is_report(head)
+
+
 def _readings(path):
     """The Reading of a report or trace; None: a text that is neither."""
     with opened(path, "rb") as file:
-        head = file.read(4096)
-    is_text = not head.startswith((b"\x28\xb5\x2f\xfd", b"\x1f\x8b", b"\n", b"\x0a")) or b"===" in head
-    if is_text and not head.removeprefix(codecs.BOM_UTF8).lstrip().startswith((b"{", b"[")):
-        if os.path.getsize(path) > LARGEST_REPORT:
+        head = file.read(HEAD)
+    if _is_report(head):
+        if _is_too_large(head, os.path.getsize(path)):
             raise TraceError("larger than any report")
         with open(path, encoding="utf-8", errors="replace") as file:
             report = Report(file)
