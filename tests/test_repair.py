@@ -55,6 +55,23 @@ def of_name(events, name):
     return [event for event in events if event.get("name") == name]
 
 
+@pytest.mark.parametrize("other", [slice_("b", 0, 10, pid=99), slice_("a", 0, 10)], ids=["other tracks", "the same"])
+def test_a_file_that_changes_between_the_readings_is_refused(make, monkeypatch, other):
+    """Whatever the second one meets; nothing is written."""
+    path = make(text_of_trace(NAMES + [slice_("a", 0, 10)] * 2))
+    analyse = repair._analyse
+
+    def and_replace(*args):
+        found = analyse(*args)
+        make(text_of_trace(NAMES + [other]), "new").replace(path)
+        return found
+
+    monkeypatch.setattr(repair, "_analyse", and_replace)
+    with pytest.raises(TraceError, match="was changed while it was read"):
+        repair.repair_trace(str(path))
+    assert [one.name for one in path.parent.iterdir()] == [path.name]
+
+
 # ---- what is right stays ----
 
 

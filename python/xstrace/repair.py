@@ -41,15 +41,28 @@ def repair_trace(path, target=None, zstd_window=ZSTD_WINDOW):
     if not os.path.isfile(path):
         raise TraceError("only a file can be repaired: it is read twice" if os.path.exists(path) else "No such file or directory")
     changes = Changes()
+    before = _state(path)
     tracks, mender = _analyse(path, zstd_window)
     with _new_file(path, target) as out, open_damaged(path, zstd_window) as trace:
         tracks.changes = changes
         writer = Writer(trace, out, tracks, Mender(trace, changes, mender.shift))
-        writer.run()
+        try:
+            writer.run()
+        except LookupError:  # what the first pass has not met
+            if _state(path) == before:
+                raise
+        if _state(path) != before:
+            raise TraceError("was changed while it was read")
         if not writer.events and not trace.ours:
             raise TraceError("no event of it can be used")
     _tell_damage(trace, changes)
     return Repaired(out.path, writer.events, changes.lines(), writer.notes)
+
+
+def _state(path):
+    """What both readings must find the same."""
+    status = os.stat(path)
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 DONE = {
