@@ -293,7 +293,8 @@ static int first_pass(struct xm_work *work, const struct xm_options *options, bo
 static bool say_room(const struct xm_totals *totals)
 {
 	if (totals->no_room)
-		xm_say("xstrace-merge: %" PRIu64 " events are left out: there are more tracks, or "
+		xm_say("xstrace-merge: %" PRIu64
+		       " slices and other events are left out: there are more tracks, or "
 		       "slices that are open at the same time, than the output may have",
 		       totals->no_room);
 	return !totals->no_room;

@@ -578,11 +578,14 @@ def test_counters_and_tracks_keep_their_names(tmp_path):
 
 
 def test_what_the_output_has_no_room_for_is_left_out_with_a_line(tmp_path):
-    """More slices that are open at once than Perfetto's format is given: the status is 1, as for all that is left out."""
+    """More slices that are open at once than Perfetto's format is given: the status is 1, and those around them end where they did."""
     begins = [f'{{"ph":"B","pid":1,"tid":1,"ts":{n},"name":"n"}}' for n in range(65540)]
-    (tmp_path / "in.json").write_text("[\n" + ",\n".join(begins) + "\n]\n")
+    ends = [f'{{"ph":"E","pid":1,"tid":1,"ts":{200000 - n}}}' for n in reversed(range(65540))]
+    (tmp_path / "in.json").write_text("[\n" + ",\n".join(begins + ends) + "\n]\n")
     said = merge("-o", "all.pftrace", "in.json", cwd=tmp_path, status=1).stderr
-    assert "xstrace-merge: 4 events are left out" in said
+    assert "xstrace-merge: 4 slices and other events are left out" in said
+    found = Trace(tmp_path / "all.pftrace").slices
+    assert len(found) == 65536 and all(one.start % 86400_000_000_000 + one.end % 86400_000_000_000 == 200_000_000 for one in found)
     merge("-o", "all.json", "in.json", cwd=tmp_path)
 
 

@@ -250,6 +250,7 @@ static void open_step(struct xm_perfetto *p, const struct xm_input *input,
 
 		if (!grown) {
 			p->no_room++;
+			track->too_deep++;
 			return;
 		}
 		track->open = grown;
@@ -272,6 +273,10 @@ static void close_step(struct xm_perfetto *p, struct xm_track *track, int64_t ti
 {
 	struct open *open;
 
+	if (track->too_deep) {
+		track->too_deep--;
+		return;
+	}
 	if (!track->open_count) {
 		p->skipped++;
 		return;
@@ -421,7 +426,7 @@ static int perfetto_close(struct xm_sink *sink, const struct xm_merge *merge,
 	name_tracks(p, merge);
 	/* what was never ended lasts to the end */
 	for (uint32_t i = 0; i < p->track_map.count; i++)
-		while (p->tracks[i].open_count)
+		for (p->tracks[i].too_deep = 0; p->tracks[i].open_count;)
 			close_step(p, &p->tracks[i], p->last);
 	for (int kind = 0; kind < XM_TEXT_KINDS; kind++) {
 		p->stamps[kind] = calloc(p->texts[kind].count + 1, sizeof(*p->stamps[kind]));

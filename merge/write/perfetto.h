@@ -33,6 +33,7 @@ struct xm_track {
 		char *data;
 	} *open;
 	uint32_t open_count, open_room;
+	uint64_t too_deep; /* what has begun without room, within all that is open */
 };
 
 /* In front of each record's annotations. */
