@@ -350,6 +350,16 @@ def test_a_frame_whose_beginning_is_damaged(make, zstd_reader, magic):
         assert done.returncode == 1 and "damaged" in done.stdout.lower(), done
 
 
+@pytest.mark.parametrize("link", [os.link, os.symlink])
+def test_a_file_is_read_once_whatever_it_is_called(make, link):
+    path = make(text_of_trace(normal_events(3)))
+    link(path, path.parent / "other.json")
+    done = run(CHECK, "--json", path.parent)
+    assert len(json.loads(done.stdout)) == 1, done
+    done = run(CHECK.parent / "mergetrace.py", "--statistics", "-", path.parent)
+    assert len(json.loads(done.stdout[: done.stdout.rindex("}") + 1])["traces"]) == 1, done
+
+
 @pytest.mark.parametrize("what,status", [(b"\0\0\0\0", 1), (b"\x50\x2a\x4d\x18", 0)], ids=["no frame", "skipped"])
 def test_what_a_frame_says_of_its_size_takes_no_memory(make, what, status):
     """Four gigabytes, of which the file has nothing: damage, or the end of it; all before is read."""

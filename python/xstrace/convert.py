@@ -88,7 +88,7 @@ def find_traces(paths):
         raise NoTables(f"{printable(path)}: a pipe or a socket; nobody may ever write there: name it, or what is to be read beside it")
     once = {}
     for path, named in found.items():
-        once.setdefault(os.path.realpath(path), (path, named))
+        once.setdefault(places.identity(path), (path, named))
     return list(once.values())
 
 

@@ -58,6 +58,15 @@ def matching(pattern):
     return sorted(set(found))
 
 
+def identity(path):
+    """What tells whether two paths are of one file, under whatever names; of what is not there, the path."""
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError):
+        return os.path.realpath(path)
+    return status.st_dev, status.st_ino
+
+
 def meant(place, names):
     """The paths that `place` stands for: itself, what has such names in a directory and below, what a pattern means."""
     if os.path.isdir(place):

@@ -32,9 +32,9 @@ def find(given, names=NAMES):
     found, met = {}, set()
     for place in given:
         for path in places.meant(place, names):
-            real = os.path.realpath(path)
-            if os.path.isfile(path) and real not in met:
-                met.add(real)
+            one = places.identity(path)
+            if os.path.isfile(path) and one not in met:
+                met.add(one)
                 path = os.path.abspath(path)
                 status = os.stat(path)
                 found[path] = (status.st_size, status.st_mtime_ns)
