@@ -139,6 +139,7 @@ static struct xs_process_file *make_process(int directory, uint32_t slots, char 
 	struct xs_process_file *process;
 	char name[XS_NAME_MAX];
 	int32_t pid = (int32_t)xs_sys(SYS_getpid), rank, world_size;
+	struct xs_shm_file made;
 	struct xs_clock_pair joined;
 	uint32_t serial =
 		atomic_fetch_add_explicit(&xs_self.mailbox->serials, 1, memory_order_relaxed);
@@ -147,7 +148,7 @@ static struct xs_process_file *make_process(int directory, uint32_t slots, char 
 	xs_process_file_name(name, pid, serial, 0);
 	_Static_assert(XS_PROCESS_FIRST == XS_PAGE, "the first page of a new file is present");
 	if (xs_shm_map_at(directory, name, XS_SHM_CREATE, xs_slot_offset(slots, ring_size), &map,
-			  NULL) < 0)
+			  &made) < 0)
 		return NULL;
 	process = map;
 	xs_self.pid = pid;
@@ -169,6 +170,7 @@ static struct xs_process_file *make_process(int directory, uint32_t slots, char 
 	process->serial = serial;
 	process->slots = slots;
 	process->ring_size = ring_size;
+	process->made_as = xs_file_word(made.inode, pid, serial, 0);
 	/* the interpreter that a fork has copied is as it was measured */
 	if (parent)
 		xs_copy_function_costs(process, parent);

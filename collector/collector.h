@@ -84,9 +84,9 @@ struct xs_pauses *xs_own_pauses(void);
 struct xs_device_pairs *xs_own_device_pairs(uint32_t device);
 /*
  * Makes the process's file number `number` of CUDA's activity (activity.h), of zeros. NULL: there
- * is no memory. Its pages are not present yet.
+ * is no memory. Its pages are not present yet. made_as: where in its first page that word lies.
  */
-void *xs_own_activity(uint32_t number, uint64_t size);
+void *xs_own_activity(uint32_t number, uint64_t size, size_t made_as);
 /* Number 0 is complete: the drain process may look at it. */
 void xs_tell_activity(void);
 /*

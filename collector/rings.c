@@ -187,6 +187,7 @@ static struct file *make_segment(void)
 	const uint64_t ring_size = xs_ring_size(XS_MORE_SLOTS) < xs_self.ring_size
 					   ? xs_ring_size(XS_MORE_SLOTS)
 					   : xs_self.ring_size;
+	struct xs_shm_file made;
 	char name[XS_NAME_MAX];
 	void *map;
 
@@ -200,11 +201,12 @@ static struct file *make_segment(void)
 		struct xs_segment_file *segment;
 
 		if (xs_shm_map(xs_self.dir, name, XS_SHM_CREATE, xs_slot_offset(slots, ring_size),
-			       &map, NULL) < 0)
+			       &map, &made) < 0)
 			continue;
 		segment = map;
 		segment->slots = slots;
 		segment->ring_size = ring_size;
+		segment->made_as = xs_file_word(made.inode, xs_self.pid, xs_self.serial, number);
 		atomic_store_explicit(&segment->magic, XS_MAGIC, memory_order_release);
 		/* pairs with the acquire in the drain process */
 		atomic_store_explicit(&xs_self.process->segments, number, memory_order_release);

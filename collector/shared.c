@@ -38,8 +38,9 @@ static struct {
  * CUPTI's records point to names, which this process reads where they point to: a child, which may
  * have dropped its rights, must not be able to change them.
  */
-void *xs_own_activity(uint32_t number, uint64_t size)
+void *xs_own_activity(uint32_t number, uint64_t size, size_t made_as)
 {
+	struct xs_shm_file file;
 	struct xs_entered entered;
 	char name[XS_NAME_MAX];
 	void *map = NULL;
@@ -47,12 +48,14 @@ void *xs_own_activity(uint32_t number, uint64_t size)
 	xs_enter(&entered);
 	xs_activity_name(name, xs_self.pid, xs_self.serial, number);
 	if (number >= XS_ACTIVITY_FILES || !xs_joined() ||
-	    xs_shm_map(xs_self.dir, name, XS_SHM_CREATE, size, &map, NULL) < 0) {
+	    xs_shm_map(xs_self.dir, name, XS_SHM_CREATE, size, &map, &file) < 0) {
 		map = NULL;
 	} else if (xs_sys(SYS_madvise, map, size, MADV_DONTFORK) < 0) {
 		(void)xs_sys(SYS_munmap, map, size);
 		map = NULL;
 	} else {
+		*(uint64_t *)((char *)map + made_as) =
+			xs_file_word(file.inode, xs_self.pid, xs_self.serial, number);
 		own[number].size = size;
 		atomic_store_explicit(&own[number].map, map, memory_order_release);
 	}

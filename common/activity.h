@@ -55,6 +55,7 @@ struct xs_activity_buffer {
 	uint32_t turn;		/* number of the hand-out to CUPTI, among all buffers' */
 	_Atomic uint64_t valid; /* bytes */
 	struct xs_activity_pair pair;
+	uint64_t made_as; /* xs_file_word() */
 };
 
 /* A name that records point to. */
@@ -137,6 +138,7 @@ struct xs_activity_file {
 	uint32_t off;				  /* why CUDA is not traced, interned; 0: it is */
 	_Atomic uint64_t made;			  /* files: bit n for number n + 1 */
 	_Atomic uint64_t dropped;		  /* records for which CUPTI had no room */
+	uint64_t made_as;			  /* xs_file_word() */
 	_Atomic uint16_t size[XS_ACTIVITY_KINDS]; /* bytes of a record; 0: not known */
 	uint32_t text[XS_ACTIVITY_TEXTS];	  /* interned */
 	struct xs_activity_device device[XS_ACTIVITY_DEVICES];

@@ -117,7 +117,7 @@ int xs_shm_open(int directory, const char *name, enum xs_shm_access access)
 }
 
 int xs_shm_map_at(int directory, const char *name, enum xs_shm_access access, uint64_t size,
-		  void **ret_map, uint64_t *ret_size)
+		  void **ret_map, struct xs_shm_file *ret_file)
 {
 	struct stat st;
 	int fd = open_own(directory, name, access, &st), error;
@@ -150,8 +150,8 @@ int xs_shm_map_at(int directory, const char *name, enum xs_shm_access access, ui
 		goto out;
 	}
 	*ret_map = map;
-	if (ret_size)
-		*ret_size = size;
+	if (ret_file)
+		*ret_file = (struct xs_shm_file){ .size = size, .inode = st.st_ino };
 out:
 	if (error && access == XS_SHM_CREATE)
 		(void)xs_sys(SYS_unlinkat, directory, name, 0);
@@ -160,15 +160,25 @@ out:
 }
 
 int xs_shm_map(const char *path, const char *name, enum xs_shm_access access, uint64_t size,
-	       void **ret_map, uint64_t *ret_size)
+	       void **ret_map, struct xs_shm_file *ret_file)
 {
 	int directory = xs_shm_open_directory(path), error;
 
 	if (directory < 0)
 		return directory;
-	error = xs_shm_map_at(directory, name, access, size, ret_map, ret_size);
+	error = xs_shm_map_at(directory, name, access, size, ret_map, ret_file);
 	close_it(directory);
 	return error;
+}
+
+uint64_t xs_file_word(uint64_t inode, int32_t pid, uint32_t serial, uint32_t number)
+{
+	uint64_t word = inode * 0x9e3779b97f4a7c15ull;
+
+	word = (word ^ word >> 32 ^ ((uint64_t)(uint32_t)pid << 32 | serial)) *
+	       0xbf58476d1ce4e5b9ull;
+	word = (word ^ word >> 29 ^ number) * 0x94d049bb133111ebull;
+	return word | 1;
 }
 
 bool xs_run_parse(const char *value, char *dir, size_t size, const char **ret_secret)

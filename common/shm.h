@@ -174,6 +174,8 @@ struct xs_control {
 	/* the newest pieces of the drain process's timeline, number n at n % XS_SEGMENTS_SAVED */
 	_Atomic uint32_t segment_count;
 	struct xs_segment segments[XS_SEGMENTS_SAVED];
+	uint64_t directory; /* inode of the run's own; 0: not known. In a copy of it all are copies
+			     */
 	struct xs_options options;
 	uint64_t options_sum;	      /* xs_options_sum() of them */
 	char own_directory[PATH_MAX]; /* --result-dir: where run_config.json is */
@@ -309,6 +311,7 @@ struct xs_process_file {
 	uint32_t arguments_length;
 	/* its argv when it joined, a NUL behind each; may be cut */
 	char arguments[XS_ARGUMENTS_MAX];
+	uint64_t made_as; /* xs_file_word() */
 };
 
 /* What follows the struct, in pages of its own that are there from the first clock on. */
@@ -321,6 +324,7 @@ struct xs_segment_file {
 	uint32_t slots;
 	_Atomic uint32_t used;
 	uint64_t ring_size; /* of this file's rings: at most that of the first file's */
+	uint64_t made_as;   /* xs_file_word() */
 };
 
 struct xs_open_task {
@@ -431,7 +435,7 @@ struct xs_kept_file {
 	_Atomic uint64_t magic;
 };
 
-#define XS_SHM_VERSION	  36u
+#define XS_SHM_VERSION	  37u
 #define XS_PAGE		  4096u
 #define XS_KEPT_HEADER	  8192u	 /* of struct xs_kept_file */
 #define XS_PROCESS_FIRST  4096u	 /* of struct xs_process_file */
@@ -493,15 +497,25 @@ bool xs_shm_is_marked(int directory, pid_t pid);
  * or -errno; -EPERM: it is none.
  */
 int xs_shm_open(int directory, const char *name, enum xs_shm_access access);
+struct xs_shm_file {
+	uint64_t size; /* that is mapped */
+	uint64_t inode;
+};
 /*
  * Maps such a file; size 0: all of it. Returns 0 and the mapping, or -errno. No descriptor stays
- * open.
+ * open. ret_file, unless NULL: what was opened, or made.
  */
 int xs_shm_map_at(int directory, const char *name, enum xs_shm_access access, uint64_t size,
-		  void **ret_map, uint64_t *ret_size);
+		  void **ret_map, struct xs_shm_file *ret_file);
 /* The same, with the directory opened by its path. */
 int xs_shm_map(const char *path, const char *name, enum xs_shm_access access, uint64_t size,
-	       void **ret_map, uint64_t *ret_size);
+	       void **ret_map, struct xs_shm_file *ret_file);
+/*
+ * What a process writes into each file that it makes for its records: a word of the file's inode,
+ * whose it is, and which of its files. Never 0, which is no word. Another file under that name says
+ * something else, even an equal copy, in which nobody goes on writing.
+ */
+uint64_t xs_file_word(uint64_t inode, int32_t pid, uint32_t serial, uint32_t number);
 
 /* The value of XS_ENV_RUN. `text` has room for XS_ENV_RUN_MAX bytes. */
 void xs_run_variable(char *text, const char *dir, const struct xs_control *control);

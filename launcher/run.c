@@ -190,6 +190,15 @@ static bool yama_wants_names(void)
 	return scope == '1';
 }
 
+static void put_place(struct xs_control *control, const struct xs_launch *launch)
+{
+	const char *name = strrchr(launch->dir, '/') + 1;
+	struct stat st;
+
+	memcpy(control->run_id, name, strlen(name) + 1);
+	control->directory = fstat(launch->directory, &st) < 0 ? 0 : st.st_ino;
+}
+
 int xs_launch_create(struct xs_launch *launch, const struct xs_options *options, char **all,
 		     char **argv)
 {
@@ -227,8 +236,7 @@ int xs_launch_create(struct xs_launch *launch, const struct xs_options *options,
 	memcpy(control->cpu_names, cpu_names, sizeof(cpu_names));
 	memcpy(control->stack_names, stack_names, sizeof(stack_names));
 	control->names_tracer = xs_want_stacks(options) && yama_wants_names();
-	memcpy(control->run_id, strrchr(launch->dir, '/') + 1,
-	       strlen(strrchr(launch->dir, '/') + 1) + 1);
+	put_place(control, launch);
 	put_command(control, argv);
 	put_arguments(control, all, argv);
 	put_time(control);

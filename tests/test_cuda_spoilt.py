@@ -2,6 +2,7 @@
 
 import glob
 import os
+import shutil
 import signal
 import time
 
@@ -111,6 +112,25 @@ def test_recover_of_files_that_are_spoilt(xstrace, tmp_path, how):
     else:
         (line,) = [line for line in done.said if "could not be read" in line]
         assert f"c{process}.{number}: it was {'removed' if 'removed' in how else 'cut'}" in line and run.trace.other["unread_files"] == 1
+
+
+@pytest.mark.parametrize("which", ["head", "buffer"])
+def test_recover_with_a_copy_of_a_file(xstrace, tmp_path, which):
+    """What an equal file holds is read, but CUPTI would go on writing into the one that was made."""
+    cuda = SoftCUDA(tmp_path, CUT_EVERY=500)
+    run = xstrace.start(KERNELS, "cuda_loop", [LAUNCHES], env=cuda.env)
+    wait_until(lambda: glob.glob(f"{run.dir}/c*.2"))
+    os.kill(run.drain, signal.SIGKILL)
+    run.wait(60)
+    (process,) = (name[1:] for name in os.listdir(run.dir) if name.startswith("p") and ".s" not in name)
+    name = f"c{process}.{full(run.dir, process) if which == 'buffer' else 0}"
+    shutil.copy2(f"{run.dir}/{name}", f"{run.dir}/copy")
+    os.rename(f"{run.dir}/copy", f"{run.dir}/{name}")
+    done = xstrace.bare(XSTRACE, ["--recover", run.dir], cwd=run.cwd)
+    (line,) = [line for line in done.said if "could not be read" in line]
+    assert done.status == 125 and f"{name}: it is another file" in line
+    run.collect()
+    assert len(run.trace.device) == LAUNCHES and run.trace.other["unread_files"] == 1
 
 
 @pytest.mark.parametrize("word", ["activity", "made"])

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import time
@@ -147,6 +148,61 @@ def test_no_addresses_for_a_file_of_rings(xstrace, crowd, dumps):
     (line,) = [line for line in run.said if "could not be read" in line]
     assert ".s1: Cannot allocate memory; events are missing" in line
     assert 100 <= run.trace.count("tasks") < TASKS and run.trace.other["unread_files"] == 1
+
+
+def copied(file):
+    """A file that is equal to another one takes its place."""
+    other = file.with_name("copy")
+    shutil.copy2(file, other)  # with its mode
+    other.rename(file)
+
+
+def check_copied(run, lines, file):
+    """What it holds is read. But the process would go on writing into the file that it made."""
+    (line,) = [line for line in lines if "could not be read" in line]
+    assert f"{file.name}: it is another file" in line, line
+    assert run.trace.count("tasks") == TASKS and run.trace.other["unread_files"] == 1
+
+
+@pytest.mark.parametrize("which", ["p*.s1", "p*.1"])
+def test_a_copy_in_the_place_of_a_file_of_rings(xstrace, crowd, which):
+    """Before the drain process looks at it."""
+    run = xstrace.start(ITT, "/bin/sh", ["-c", f"echo ready 0; read line; exec {crowd}"], stdin=subprocess.PIPE)
+    run.wait_for_output("ready 0")
+    time.sleep(0.1)
+    os.kill(run.drain, signal.SIGSTOP)
+    for ready in ("ready 1", "ready 2"):
+        go_on(run)
+        run.wait_for_output(ready)
+    (file,) = Path(run.dir).glob(which)
+    copied(file)
+    os.kill(run.drain, signal.SIGCONT)
+    run.process.stdin.close()
+    run.finish()
+    assert run.status == 0
+    check_copied(run, run.said, file)
+
+
+@pytest.mark.parametrize("which", ["p*.s1", "p*.0"])
+def test_recover_with_a_copy_of_a_file_of_rings(xstrace, crowd, which):
+    run = killed_run(xstrace, crowd)
+    (file,) = Path(run.dir).glob(which)
+    copied(file)
+    lines = recover_in_part(run)
+    run.collect()
+    check_copied(run, lines, file)
+
+
+def test_recover_in_a_copy_of_the_runs_directory(xstrace, crowd):
+    """There each file is another one, and nothing is missing because of that."""
+    run = killed_run(xstrace, crowd)
+    aside = Path(f"{run.dir}-copy")
+    shutil.copytree(run.dir, aside)
+    shutil.rmtree(run.dir)
+    done = xstrace.bare(XSTRACE, ["--recover", aside], cwd=run.cwd)
+    assert done.status == 0 and not aside.exists(), done.said
+    run.collect()
+    assert run.trace.count("tasks") == TASKS and "unread_files" not in run.trace.other
 
 
 def recover_in_part(run, limit=None):

@@ -29,7 +29,8 @@ static unsigned char *data_of(struct xs_activity_buffer *buffer)
 
 struct xs_activity_file *xs_cuda_activity(void)
 {
-	struct xs_activity_file *file = xs_own_activity(0, sizeof(*file));
+	struct xs_activity_file *file =
+		xs_own_activity(0, sizeof(*file), offsetof(struct xs_activity_file, made_as));
 
 	if (!file || !xs_shm_present(file, sizeof(*file)))
 		return NULL;
@@ -81,7 +82,8 @@ static void read_clock(struct xs_activity_pair *pair)
 static bool make(uint32_t n)
 {
 	struct xs_activity_buffer *buffer =
-		xs_own_activity(n + 1, XS_ACTIVITY_HEADER + XS_ACTIVITY_BYTES);
+		xs_own_activity(n + 1, XS_ACTIVITY_HEADER + XS_ACTIVITY_BYTES,
+				offsetof(struct xs_activity_buffer, made_as));
 
 	if (!buffer)
 		return false;

@@ -70,12 +70,13 @@ static void note(const char *name, const struct stat *st, uint64_t size, enum xs
 }
 
 int __real_xs_shm_map_at(int directory, const char *name, enum xs_shm_access access, uint64_t size,
-			 void **ret_map, uint64_t *ret_size);
+			 void **ret_map, struct xs_shm_file *ret_file);
 int __wrap_xs_shm_map_at(int directory, const char *name, enum xs_shm_access access, uint64_t size,
-			 void **ret_map, uint64_t *ret_size);
+			 void **ret_map, struct xs_shm_file *ret_file);
 
 /* It is made, as empty as any new file. */
-static int make(int directory, const char *name, uint64_t size, void **ret_map, uint64_t *ret_size)
+static int make(int directory, const char *name, uint64_t size, void **ret_map,
+		struct xs_shm_file *ret_file)
 {
 	struct mapping *m = find_name(name);
 	struct stat st;
@@ -87,27 +88,27 @@ static int make(int directory, const char *name, uint64_t size, void **ret_map, 
 		m->is_gone = false;
 		memset(m->address, 0, size);
 		*ret_map = m->address;
-		if (ret_size)
-			*ret_size = size;
+		if (ret_file)
+			*ret_file = (struct xs_shm_file){ size, m->number };
 		return 0;
 	}
-	error = __real_xs_shm_map_at(directory, name, XS_SHM_CREATE, size, ret_map, ret_size);
+	error = __real_xs_shm_map_at(directory, name, XS_SHM_CREATE, size, ret_map, ret_file);
 	if (!error && !fstatat(directory, name, &st, 0))
 		note(name, &st, size, XS_SHM_OPEN, *ret_map);
 	return error;
 }
 
 int __wrap_xs_shm_map_at(int directory, const char *name, enum xs_shm_access access, uint64_t size,
-			 void **ret_map, uint64_t *ret_size)
+			 void **ret_map, struct xs_shm_file *ret_file)
 {
 	struct mapping *m = find_name(name);
 	struct stat st;
 	int fd, error;
 
 	if (!is_process_file(name))
-		return __real_xs_shm_map_at(directory, name, access, size, ret_map, ret_size);
+		return __real_xs_shm_map_at(directory, name, access, size, ret_map, ret_file);
 	if (access == XS_SHM_CREATE)
-		return make(directory, name, size, ret_map, ret_size);
+		return make(directory, name, size, ret_map, ret_file);
 	if (m && m->is_gone)
 		return -ENOENT;
 	fd = xs_shm_open(directory, name, access); /* what it looks at is looked at each time */
@@ -118,12 +119,12 @@ int __wrap_xs_shm_map_at(int directory, const char *name, enum xs_shm_access acc
 	m = error ? NULL : find_file(&st, size, access);
 	if (m) {
 		*ret_map = m->address;
-		if (ret_size)
-			*ret_size = m->size;
+		if (ret_file)
+			*ret_file = (struct xs_shm_file){ m->size, m->number };
 		return 0;
 	}
 	if (!error)
-		error = __real_xs_shm_map_at(directory, name, access, size, ret_map, ret_size);
+		error = __real_xs_shm_map_at(directory, name, access, size, ret_map, ret_file);
 	if (!error)
 		note(name, &st, size, access, *ret_map);
 	return error;

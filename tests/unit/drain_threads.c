@@ -35,17 +35,17 @@ static _Atomic unsigned begun;
 static struct {
 	char name[XS_NAME_MAX];
 	void *map;
-	uint64_t size;
+	struct xs_shm_file file;
 } mapped[64];
 static pthread_mutex_t mapped_lock = PTHREAD_MUTEX_INITIALIZER;
 
 int xs_shm_map_at(int directory, const char *name, enum xs_shm_access access, uint64_t size,
-		  void **ret_map, uint64_t *ret_size);
+		  void **ret_map, struct xs_shm_file *ret_file);
 int xs_shm_map(const char *path, const char *name, enum xs_shm_access access, uint64_t size,
-	       void **ret_map, uint64_t *ret_size);
+	       void **ret_map, struct xs_shm_file *ret_file);
 
 int xs_shm_map_at(int directory, const char *name, enum xs_shm_access access, uint64_t size,
-		  void **ret_map, uint64_t *ret_size)
+		  void **ret_map, struct xs_shm_file *ret_file)
 {
 	bool create = access == XS_SHM_CREATE;
 	int error = -ENOMEM;
@@ -55,16 +55,14 @@ int xs_shm_map_at(int directory, const char *name, enum xs_shm_access access, ui
 		access = XS_SHM_OPEN; /* the other side writes */
 	/* one side's own; the launcher unmaps it at once */
 	if (name[0] == 'd' || (create && !strcmp(name, "strings")))
-		return real_shm_map_at(directory, name, access, size, ret_map, ret_size);
+		return real_shm_map_at(directory, name, access, size, ret_map, ret_file);
 	pthread_mutex_lock(&mapped_lock);
 	while (i < sizeof(mapped) / sizeof(mapped[0]) && mapped[i].map &&
 	       strcmp(mapped[i].name, name))
 		i++;
 	if (i < sizeof(mapped) / sizeof(mapped[0]) && !mapped[i].map) {
 		error = real_shm_map_at(directory, name, access, size, &mapped[i].map,
-					&mapped[i].size);
-		if (create)
-			mapped[i].size = size;
+					&mapped[i].file);
 		if (!error)
 			(void)snprintf(mapped[i].name, sizeof(mapped[i].name), "%s", name);
 	} else if (i < sizeof(mapped) / sizeof(mapped[0])) {
@@ -72,21 +70,21 @@ int xs_shm_map_at(int directory, const char *name, enum xs_shm_access access, ui
 	}
 	if (!error) {
 		*ret_map = mapped[i].map;
-		if (ret_size)
-			*ret_size = mapped[i].size;
+		if (ret_file)
+			*ret_file = mapped[i].file;
 	}
 	pthread_mutex_unlock(&mapped_lock);
 	return error;
 }
 
 int xs_shm_map(const char *path, const char *name, enum xs_shm_access access, uint64_t size,
-	       void **ret_map, uint64_t *ret_size)
+	       void **ret_map, struct xs_shm_file *ret_file)
 {
 	int directory = xs_shm_open_directory(path), error;
 
 	if (directory < 0)
 		return directory;
-	error = xs_shm_map_at(directory, name, access, size, ret_map, ret_size);
+	error = xs_shm_map_at(directory, name, access, size, ret_map, ret_file);
 	close(directory);
 	return error;
 }

@@ -30,6 +30,7 @@ void rundir_open(struct rundir *dir, const struct xs_options *options)
 	struct xs_clock_pair first;
 	struct xs_control *control;
 	struct xs_options mine;
+	struct xs_shm_file strings;
 	void *map;
 	int error;
 
@@ -60,11 +61,12 @@ void rundir_open(struct rundir *dir, const struct xs_options *options)
 	dir->run.directory = xs_shm_open_directory(dir->launch.dir);
 	dir->run.mailbox = dir->launch.mailbox;
 	error = xs_shm_map(dir->launch.dir, "strings", XS_SHM_OPEN, XS_STRINGS_SIZE, &map,
-			   &dir->run.strings_size);
+			   &strings);
 	if (error < 0)
 		die("strings", -error);
 	/* as drain.c's open_run() */
 	dir->run.strings = dir->strings = map;
+	dir->run.strings_size = strings.size;
 	dir->run.control = control;
 	dir->run.options = &dir->run.copied_options;
 	dir->run.rank = -1;

@@ -157,6 +157,7 @@ static void go_on(struct xs_process *process)
 struct xs_process *xs_process_adopt(struct xs_run *run, const char *name)
 {
 	struct xs_process *process = calloc(1, sizeof(*process));
+	struct xs_shm_file opened;
 	int error;
 
 	if (!process)
@@ -172,13 +173,13 @@ struct xs_process *xs_process_adopt(struct xs_run *run, const char *name)
 	(void)snprintf(process->name, sizeof(process->name), "%s", name);
 	if (!xs_process_file_parse(name, &process->pid, &process->serial))
 		return give_up(process, EBADMSG);
-	error = xs_shm_map_at(run->directory, name, XS_SHM_OPEN, 0, &process->first.map,
-			      &process->first.size);
+	error = xs_shm_map_at(run->directory, name, XS_SHM_OPEN, 0, &process->first.map, &opened);
 	if (error < 0)
 		return give_up(process, error == -EBADMSG
 						? EAGAIN
 						: -error); /* made, but not yet given its size */
 	process->file = process->first.map;
+	process->first.size = opened.size;
 	if (process->first.size < XS_PROCESS_HEADER)
 		return give_up(process, EBADMSG);
 	/* pairs with the release in the collector's make_process() */
@@ -186,6 +187,7 @@ struct xs_process *xs_process_adopt(struct xs_run *run, const char *name)
 		return give_up(process, EAGAIN);
 	if (!read_header(process))
 		return give_up(process, EBADMSG);
+	process->first.other = xs_unread_is_other(process, process->file->made_as, opened.inode, 0);
 	if (!run->recovering)
 		prepare_first(process);
 	watch(process);

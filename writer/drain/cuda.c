@@ -34,16 +34,22 @@ static void note(struct xs_process *process, uint32_t number, int error)
 	xs_unread_note(process, name, error);
 }
 
-static void *map_file(struct xs_process *process, uint32_t number, uint64_t size)
+/* made_as: where the file says which one it is. */
+static void *map_file(struct xs_process *process, uint32_t number, uint64_t size, size_t made_as,
+		      bool *ret_other)
 {
+	struct xs_shm_file opened;
 	char name[XS_NAME_MAX];
 	void *map;
 	int error;
 
 	xs_activity_name(name, process->pid, process->serial, number);
-	error = xs_shm_map_at(process->run->directory, name, XS_SHM_OPEN, size, &map, NULL);
-	if (!error)
+	error = xs_shm_map_at(process->run->directory, name, XS_SHM_OPEN, size, &map, &opened);
+	if (!error) {
+		*ret_other = xs_unread_is_other(process, *(const uint64_t *)((char *)map + made_as),
+						opened.inode, number);
 		return map;
+	}
 	note(process, number, error);
 	return NULL;
 }
@@ -74,8 +80,11 @@ static struct xs_cuda *open_cuda(struct xs_process *process)
 	struct xs_activity_file *file;
 	bool told;
 
-	if (process->cuda && process->cuda->file)
+	if (process->cuda && process->cuda->file) {
+		if (process->cuda->other)
+			note(process, 0, -EPERM);
 		return process->cuda;
+	}
 	/* pairs with the release in the collector's xs_tell_activity() */
 	if (!process->file)
 		return NULL;
@@ -85,7 +94,9 @@ static struct xs_cuda *open_cuda(struct xs_process *process)
 	cuda = xs_cuda_of(process);
 	if (!cuda)
 		note(process, 0, -ENOMEM);
-	file = cuda ? map_file(process, 0, sizeof(*file)) : NULL;
+	file = cuda ? map_file(process, 0, sizeof(*file),
+			       offsetof(struct xs_activity_file, made_as), &cuda->other)
+		    : NULL;
 	if (!file)
 		return NULL;
 	if (atomic_load_explicit(&file->magic, memory_order_acquire) != XS_MAGIC) {
@@ -94,6 +105,8 @@ static struct xs_cuda *open_cuda(struct xs_process *process)
 		return NULL;
 	}
 	cuda->file = file;
+	if (cuda->other)
+		note(process, 0, -EPERM);
 	if (!told && atomic_load(&file->made))
 		note_spoilt_word(process);
 	cuda->version = file->version;
@@ -118,6 +131,16 @@ static struct xs_cuda *open_cuda(struct xs_process *process)
 	return cuda;
 }
 
+static void map_buffer(struct xs_process *process, uint32_t index, bool told, bool *ret_spoilt)
+{
+	struct xs_cuda_buffer *buffer = &process->cuda->buffer[index];
+
+	buffer->map = map_file(process, index + 1, XS_ACTIVITY_HEADER + XS_ACTIVITY_BYTES,
+			       offsetof(struct xs_activity_buffer, made_as), &buffer->other);
+	/* or the process ended when it had just made it */
+	*ret_spoilt |= !told && buffer->map && atomic_load(&buffer->map->state);
+}
+
 static void map_buffers(struct xs_process *process)
 {
 	struct xs_cuda *cuda = process->cuda;
@@ -128,11 +151,10 @@ static void map_buffers(struct xs_process *process)
 		struct xs_cuda_buffer *buffer = &cuda->buffer[i];
 		bool told = made >> i & 1;
 
-		if (buffer->map || (!told && !is_left(process, i + 1)))
-			continue;
-		buffer->map = map_file(process, i + 1, XS_ACTIVITY_HEADER + XS_ACTIVITY_BYTES);
-		/* or the process ended when it had just made it */
-		spoilt |= !told && buffer->map && atomic_load(&buffer->map->state);
+		if (!buffer->map && (told || is_left(process, i + 1)))
+			map_buffer(process, i, told, &spoilt);
+		if (buffer->map && buffer->other)
+			note(process, i + 1, -EPERM);
 	}
 	if (spoilt)
 		note_spoilt_word(process);

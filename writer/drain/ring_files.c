@@ -87,17 +87,22 @@ static int find_in(struct xs_process *process, struct xs_mapped *file, uint32_t 
 	return xs_process_find_in(process, file, index, more);
 }
 
-static int map_segment(struct xs_process *process, struct xs_mapped *segment, const char *name)
+static int map_segment(struct xs_process *process, struct xs_mapped *segment, uint32_t index,
+		       const char *name)
 {
+	struct xs_shm_file opened;
 	int error = xs_shm_map_at(process->run->directory, name, XS_SHM_OPEN, 0, &segment->map,
-				  &segment->size);
+				  &opened);
 	const volatile struct xs_segment_file *file = segment->map;
 
 	if (error < 0)
 		return error;
+	segment->size = opened.size;
 	if (segment->size >= XS_PROCESS_HEADER && file->magic == XS_MAGIC) {
 		segment->slots = file->slots;
 		segment->ring_size = file->ring_size;
+		segment->other =
+			xs_unread_is_other(process, file->made_as, opened.inode, index + 1);
 		if (xs_mapped_is_valid(process, segment))
 			return 0;
 	}
@@ -112,7 +117,7 @@ static int find_in_segment(struct xs_process *process, uint32_t index, bool last
 	struct xs_mapped *segment = &process->segments[index];
 	struct xs_segment_file *file;
 	int error = segment->map || segment->error ? segment->error
-						   : map_segment(process, segment, name);
+						   : map_segment(process, segment, index, name);
 
 	if (error < 0) {
 		if (!xs_unread_for_want(error))
@@ -123,14 +128,14 @@ static int find_in_segment(struct xs_process *process, uint32_t index, bool last
 	error = find_in(process, segment, index + 1, &file->used, last, name);
 	if (atomic_load_explicit(&file->magic, memory_order_relaxed) != XS_MAGIC)
 		error = -EBADMSG; /* then it does not say how many rings are used, either */
-	return error;
+	return !error && segment->other ? -EPERM : error;
 }
 
 /* Has the process made this file, and written into it? */
-static bool has_records(struct xs_process *process, const char *name)
+static bool has_records(struct xs_process *process, uint32_t index, const char *name)
 {
 	struct xs_mapped segment = { .map = NULL };
-	bool has = !map_segment(process, &segment, name) &&
+	bool has = !map_segment(process, &segment, index, name) &&
 		   with_records(process, &segment, name) > 0;
 
 	if (segment.map)
@@ -146,7 +151,7 @@ static uint32_t files_beyond(struct xs_process *process, uint32_t count)
 
 	for (; count < XS_MAX_SEGMENTS; count++) {
 		xs_process_file_name(name, process->pid, process->serial, count + 1);
-		if (!has_records(process, name))
+		if (!has_records(process, count, name))
 			break;
 		atomic_thread_fence(memory_order_acquire);
 		/* or it was made now */
@@ -188,6 +193,8 @@ void xs_process_find_tracks(struct xs_process *process, bool last)
 	int error;
 
 	error = find_in(process, &process->first, 0, &process->file->used, last, process->name);
+	if (!error && process->first.other)
+		error = -EPERM;
 	if (error < 0)
 		xs_unread_note(process, process->name, error);
 	make_room(process, last);

@@ -149,14 +149,25 @@ static void check_options(struct xs_run *run)
 		run->dir);
 }
 
+/* Somebody has kept the run's directory elsewhere. */
+static bool is_copy(const struct xs_run *run)
+{
+	struct stat st;
+
+	return run->made->directory && !fstat(run->directory, &st) &&
+	       st.st_ino != run->made->directory;
+}
+
 /* Copies: what does not change while the run goes on. */
 static void read_control(struct xs_run *run)
 {
 	const struct xs_control *control = run->made;
 
 	xs_options_copy(&run->copied_options, &control->options);
-	if (run->recovering)
+	if (run->recovering) {
+		run->copied = is_copy(run);
 		check_options(run);
+	}
 	xs_run_variable(run->variable, run->dir, control);
 	run->launcher_pid = control->launcher_pid;
 	if (run->recovering)

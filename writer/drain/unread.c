@@ -13,6 +13,13 @@ void xs_unread_begin(struct xs_process *process)
 	process->unread = (struct xs_unread){ .files = 0 };
 }
 
+bool xs_unread_is_other(const struct xs_process *process, uint64_t made_as, uint64_t inode,
+			uint32_t number)
+{
+	return made_as && !process->run->copied &&
+	       made_as != xs_file_word(inode, process->pid, process->serial, number);
+}
+
 void xs_unread_note(struct xs_process *process, const char *name, int error)
 {
 	struct xs_unread *unread = &process->unread;

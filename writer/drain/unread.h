@@ -16,6 +16,12 @@
 
 /* A new look begins: what could not be read may be there by now. */
 void xs_unread_begin(struct xs_process *process);
+/*
+ * Is what is mapped not the file that the process made? `made_as`: as the file says; 0: it says
+ * nothing. What another one holds is read, but the process writes elsewhere.
+ */
+bool xs_unread_is_other(const struct xs_process *process, uint64_t made_as, uint64_t inode,
+			uint32_t number);
 /* This file, or a part of it, cannot be read; `error`: -errno. */
 void xs_unread_note(struct xs_process *process, const char *name, int error);
 /*

@@ -56,12 +56,14 @@ struct xs_cuda_buffer {
 	uint32_t consumed;		/* bytes */
 	bool full;			/* it was when the rings were looked at */
 	bool done;			/* it is to be given back with the next commit */
+	bool other;			/* not the file that the process made */
 };
 
 struct xs_cuda {
 	struct xs_activity_file *file;
-	uint32_t version;
+	bool other; /* it is not the one that the process made */
 	uint8_t source, clock;
+	uint32_t version;
 	uint32_t off; /* interned; 0: it is traced */
 	uint16_t size[XS_ACTIVITY_KINDS];
 	struct xs_cuda_buffer buffer[XS_ACTIVITY_BUFFERS];

@@ -63,6 +63,7 @@ struct xs_run {
 	uint64_t descriptors; /* how many may be open; 0: unknown */
 	int64_t date_offset;  /* of CLOCK_REALTIME to CLOCK_BOOTTIME, the least seen */
 	bool recovering;
+	bool copied; /* recovering: in a copy of the run's directory, whose files are others */
 	/* recovering: a trace is not the file that was being written; a line has said so */
 	bool refused;
 	bool disk_error_told;

@@ -41,6 +41,7 @@ struct xs_mapped {
 	uint64_t kept_size;
 	bool kept_spoilt; /* --recover: there was another one, which nobody can believe */
 	int error;	  /* why it cannot be mapped, -errno, if not for want of something */
+	bool other;	  /* it is mapped, but not the one that the process made */
 };
 
 /*
