@@ -65,12 +65,6 @@ static bool is_left(const struct xs_process *process, uint32_t number)
 	return faccessat(process->run->directory, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-static void note_spoilt_word(struct xs_process *process)
-{
-	process->corrupt++;
-	process->run->incomplete = true;
-}
-
 static void make_history(struct xs_process *process);
 
 /* The file that tells of the others: what must not change later is copied. */
@@ -108,7 +102,7 @@ static struct xs_cuda *open_cuda(struct xs_process *process)
 	if (cuda->other)
 		note(process, 0, -EPERM);
 	if (!told && atomic_load(&file->made))
-		note_spoilt_word(process);
+		process->corrupt++;
 	cuda->version = file->version;
 	cuda->source = file->source;
 	cuda->clock = file->clock;
@@ -156,8 +150,7 @@ static void map_buffers(struct xs_process *process)
 		if (buffer->map && buffer->other)
 			note(process, i + 1, -EPERM);
 	}
-	if (spoilt)
-		note_spoilt_word(process);
+	process->corrupt += spoilt;
 }
 
 /* ---- reading ---- */
@@ -519,7 +512,6 @@ void xs_cuda_finish(struct xs_process *process)
 	process->untimed += cuda->untimed;
 	process->open_commands += open > dropped ? open - dropped : 0;
 	process->corrupt += cuda->unknown;
-	process->run->incomplete |= process->run->recovering && cuda->unknown;
 	if (cuda->file)
 		tell_about(process);
 }

@@ -320,6 +320,7 @@ static void finish_tracks(struct xs_process *process)
 	run->saw_openmp |= atomic_load(&file->unseen) >> XS_SEEN_OPENMP & 1;
 	process->host_ns = now - xs_process_ns(process, process->join_tick);
 	xs_unread_end(process, xs_process_is_overwritten(process));
+	run->incomplete |= run->recovering && process->corrupt;
 	xs_process_commit(process);
 }
 

@@ -15,13 +15,6 @@
 #include "ring_tracks.h"
 #include "unread.h"
 
-/* What is read is what the rings say. Something else may be missing that nothing says any more. */
-static void note_spoilt_word(struct xs_process *process)
-{
-	process->corrupt++;
-	process->run->incomplete |= process->run->recovering;
-}
-
 /* How many rings it has may be spoilt; its length, and that of a ring, say the same. */
 static void count_slots(struct xs_process *process, struct xs_mapped *file)
 {
@@ -31,7 +24,7 @@ static void count_slots(struct xs_process *process, struct xs_mapped *file)
 	if (file->slots == slots || slots * ring != file->size - XS_PROCESS_HEADER || slots > 65536)
 		return;
 	file->slots = (uint32_t)slots;
-	note_spoilt_word(process);
+	process->corrupt++;
 }
 
 bool xs_mapped_is_valid(struct xs_process *process, struct xs_mapped *file)
@@ -83,7 +76,7 @@ static int find_in(struct xs_process *process, struct xs_mapped *file, uint32_t 
 	if (more <= file->seen)
 		return 0;
 	if (atomic_load_explicit(used, memory_order_acquire) < more) /* or a thread took it now */
-		note_spoilt_word(process);
+		process->corrupt++;
 	return xs_process_find_in(process, file, index, more);
 }
 
@@ -156,7 +149,7 @@ static uint32_t files_beyond(struct xs_process *process, uint32_t count)
 		atomic_thread_fence(memory_order_acquire);
 		/* or it was made now */
 		if (atomic_load_explicit(segments, memory_order_acquire) <= count)
-			note_spoilt_word(process);
+			process->corrupt++;
 	}
 	return count;
 }

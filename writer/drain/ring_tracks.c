@@ -248,13 +248,6 @@ static bool is_blank(const struct xs_ring *ring)
 	       !atomic_load_explicit(&ring->tid, memory_order_relaxed) && !xs_ring_filled(ring);
 }
 
-static void count_spoilt(struct xs_track *track)
-{
-	track->process->corrupt++;
-	if (track->process->run->recovering)
-		track->process->run->incomplete = true;
-}
-
 /*
  * Where the killed drain process was, with its newest commit. A ring of which nothing is kept says
  * itself what was read of it.
@@ -273,10 +266,10 @@ static void restore(struct xs_track *track)
 	}
 	xs_backlog_restore(track);
 	if (!xs_track_is_moved(track, track->pos) && (track->pos > head || track->pos % 16)) {
-		count_spoilt(track);
+		track->process->corrupt++;
 		track->pos = head & ~15ull;
 	} else if (is_blank(track->ring)) {
-		count_spoilt(track);
+		track->process->corrupt++;
 	}
 	track->tid = saved->tid;
 	track->row = saved->row;
@@ -327,7 +320,7 @@ static int add_track(struct xs_process *process, struct xs_ring *ring, uint64_t 
 	if (process->run->recovering || process->run->cuts)
 		restore(track);
 	else if (is_blank(ring))
-		count_spoilt(track);
+		track->process->corrupt++;
 	if (!xs_sinks_add_track(track)) {
 		xs_sinks_drop_track(track);
 		free(track->open);
