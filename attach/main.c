@@ -427,12 +427,15 @@ static int sample(struct attach *attach)
 	if (!start_sampler(attach))
 		return XS_EXIT_SELF;
 	follow(attach);
-	if (!attach->threads.told && !attach->why[0] && !attach->stopping)
-		(void)strcpy(attach->why, "it has just ended");
+	if (!attach->threads.told && !attach->why[0])
+		(void)strcpy(attach->why, attach->stopping
+						  ? "ended before a thread was looked at: nothing "
+						    "is written"
+						  : "it has just ended");
 	if (attach->why[0])
 		xs_tell("xstrace: --attach %d: %s\n", attach->pid, attach->why);
 	write_all(attach);
-	return attach->threads.told || attach->stopping ? 0 : XS_EXIT_SELF;
+	return attach->threads.told ? 0 : XS_EXIT_SELF;
 }
 
 int main(int argc, char **argv)

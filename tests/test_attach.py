@@ -413,6 +413,31 @@ def test_signal_ends_it(target, tmp_path, number):
     assert check_trace(only(tmp_path), strict=True) == []
 
 
+def takes_signals(pid):
+    """It has become xstrace-attach, and its look is still to begin."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return "xstrace-attach" in status and int(re.search(r"SigBlk:\s*(\w+)", status)[1], 16) & 1 << signal.SIGINT - 1
+
+
+def test_ended_before_it_has_looked(target, tmp_path):
+    """Then there is no trace, and a line says so."""
+    app, none = target(APPS / "attached", "busy"), 0
+    for turn in range(20):
+        place = tmp_path / str(turn)
+        place.mkdir()
+        with subprocess.Popen([XSTRACE, "--attach", str(app.pid)], stderr=subprocess.PIPE, text=True, cwd=place) as process:
+            while not takes_signals(process.pid):
+                pass
+            process.send_signal(signal.SIGINT)
+            said, status = process.communicate(timeout=20)[1], process.returncode
+        wrote = bool(list(place.iterdir()))
+        assert status == (0 if wrote else 125) and (wrote or said.count("ended before a thread was looked at") == 1), (status, said)
+        none += not wrote
+        if none == 2:
+            return
+    pytest.fail("it has always looked before")
+
+
 def test_stop_ends_it(target, tmp_path):
     app = target(APPS / "attached", "busy")
     name = f"attach-{os.getpid()}"
