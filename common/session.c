@@ -115,9 +115,20 @@ bool xs_shm_each(int directory, void (*each)(void *user, const char *name), void
 	return n == 0 || errno == ENOENT; /* it was removed: there is nothing in it */
 }
 
+/* In the order of going: who is killed meanwhile leaves nothing else but these. */
+static const char *const last[] = { "strings", "mailbox", "control" };
+
+bool xs_shm_goes_last(const char *name)
+{
+	for (size_t i = 0; i < sizeof(last) / sizeof(last[0]); i++)
+		if (!strcmp(name, last[i]))
+			return true;
+	return false;
+}
+
 static void remove_one(void *user, const char *name)
 {
-	if (name[0] != '.')
+	if (name[0] != '.' && !xs_shm_goes_last(name))
 		(void)unlinkat(*(const int *)user, name, 0);
 }
 
@@ -125,5 +136,7 @@ int xs_shm_remove(int directory, const char *path)
 {
 	if (!xs_shm_each(directory, remove_one, &directory))
 		return errno == ENOENT ? 0 : -1; /* another process was faster */
+	for (size_t i = 0; i < sizeof(last) / sizeof(last[0]); i++)
+		(void)unlinkat(directory, last[i], 0);
 	return rmdir(path) < 0 && errno != ENOENT ? -1 : 0;
 }

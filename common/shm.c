@@ -91,6 +91,13 @@ bool xs_shm_is_marked(int directory, pid_t pid)
 	       lock.l_pid == pid;
 }
 
+bool xs_shm_is_anyones(int directory)
+{
+	struct flock lock = { .l_type = F_WRLCK };
+
+	return !xs_sys(SYS_fcntl, directory, F_GETLK, &lock) && lock.l_type != F_UNLCK;
+}
+
 static int open_own(int directory, const char *name, enum xs_shm_access access, struct stat *st)
 {
 	int fd = open_at(directory, name,

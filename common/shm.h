@@ -492,6 +492,8 @@ int xs_shm_open_directory(const char *path);
  */
 void xs_shm_mark(int directory);
 bool xs_shm_is_marked(int directory, pid_t pid);
+/* Has any process? */
+bool xs_shm_is_anyones(int directory);
 /*
  * Opens a file in it: a regular file of this user with mode 0600 and no second name. The descriptor
  * or -errno; -EPERM: it is none.
@@ -580,8 +582,12 @@ void xs_session_remove(const char *session, const char *dir);
  * none. False: errno says why.
  */
 bool xs_shm_each(int directory, void (*each)(void *user, const char *name), void *user);
-/* Removes a run directory, opened, and all that is in it. 0, or -1 and errno. */
+/*
+ * Removes a run directory, opened, and all that is in it. 0, or -1 and errno. What processes share
+ * goes last, `control` behind all else: xs_shm_goes_last() says of a name whether it is of that.
+ */
 int xs_shm_remove(int directory, const char *path);
+bool xs_shm_goes_last(const char *name);
 
 /*
  * "p<pid>.<serial>", with ".s<segment>" when segment > 0. `text` has room for XS_NAME_MAX bytes.

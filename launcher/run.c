@@ -210,6 +210,7 @@ int xs_launch_create(struct xs_launch *launch, const struct xs_options *options,
 	launch->options = options;
 	if (error < 0)
 		return error;
+	xs_shm_mark(launch->directory);
 	error = make_strings(launch, cpu_names, stack_names);
 	if (error < 0)
 		goto fail;
@@ -244,7 +245,6 @@ int xs_launch_create(struct xs_launch *launch, const struct xs_options *options,
 		control->launcher_start = xs_pid_start(getpid());
 		control->launcher_namespace = xs_pid_namespace(0);
 	}
-	xs_shm_mark(launch->directory);
 	if (options->delay)
 		(void)xs_control_pause(control, XS_PAUSE_WINDOW, true);
 	if (options->on_demand)

@@ -3,9 +3,11 @@
 import contextlib
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
@@ -197,3 +199,68 @@ def test_what_the_killed_drain_process_could_not_write(xstrace, options):
     trace = run.trace
     assert trace.other["write_error"] == "File too large" and trace.other["lost"] >= 1
     assert trace.count("tasks", "steps::c") == 10 and 0 < trace.count("tasks") < 22010
+
+
+def recover_copy(run, place, prefix=()):
+    return subprocess.run([*prefix, XSTRACE, "--recover", place], cwd=run.cwd, capture_output=True, text=True, timeout=60)
+
+
+def nothing_left(run, place):
+    done = recover_copy(run, place)
+    assert done.returncode == 0 and not place.exists() and f"--recover {place}: nothing was left" in done.stderr, done
+
+
+def test_kills_while_the_directory_is_removed(xstrace):
+    """Before each file that goes, and before the directory does: the next --recover removes what is left."""
+    run = killed_run(xstrace, ITT)
+    place = Path(f"{run.dir}-copy")
+    for number in range(1, 100):
+        place.mkdir()
+        (place / "v").touch(0o600)  # made before and after the others: the order of going may be either
+        shutil.copytree(run.dir, place, dirs_exist_ok=True)
+        (place / "t1").touch(0o600)
+        place.chmod(0o700)
+        kill = ("strace", "-f", "-o", "/dev/null", "-e", "trace=unlinkat,rmdir", "-e", f"inject=unlinkat,rmdir:signal=KILL:when={number}")
+        if recover_copy(run, place, kill).returncode == 0:
+            break
+        if place.exists():  # the kernel may have done what it was asked for
+            assert recover_copy(run, place).returncode == 0 and not place.exists(), number
+    assert number > 5
+    shutil.rmtree(run.dir)
+    run.collect()
+    assert [run.trace.count("tasks", f"steps::{name}") for name in "ab"] == [2000, 20000]
+
+
+def test_what_is_no_rest_of_a_run_stays(xstrace):
+    """A directory without `control` goes if nothing is in it but what goes just before that, in files as we make them."""
+    run = killed_run(xstrace, ITT)
+    aside, place = xstrace.home / "aside", Path(f"{run.dir}-rest")
+    shutil.copytree(run.dir, aside)
+
+    def make(*names, mode=0o700):
+        place.mkdir()
+        for name in names:
+            shutil.copy2(aside / name, place / name)
+        place.chmod(mode)
+        return place
+
+    for names in ((), ("control",), ("control", "mailbox"), ("strings", "mailbox"), ("control", "strings")):
+        nothing_left(run, make(*names))
+    (process,) = (path.name for path in aside.glob("p*"))
+
+    def stays(path):
+        before = sorted(os.listdir(path))
+        done = recover_copy(run, path)
+        assert done.returncode == 125 and sorted(os.listdir(path)) == before, done
+        shutil.rmtree(path)
+
+    stays(make("mailbox", "strings", process))
+    stays(make("control", process))
+    stays(make(mode=0o755))
+    (make("mailbox") / "mailbox").chmod(0o644)
+    stays(place)
+    (make() / "mine").touch()
+    stays(place)
+    (xstrace.home / "mine").mkdir(mode=0o700)
+    stays(xstrace.home / "mine")
+    recover(run)

@@ -14,6 +14,7 @@
 #include "drain.h"
 #include "options.h"
 #include "overhead.h"
+#include "run_open.h"
 #include "text.h"
 
 /* It outlives terminal, job control and polite job managers: it ends when its work is done. */
@@ -50,6 +51,11 @@ static int recover(const char *dir)
 {
 	int error = xs_drain(dir, -1);
 
+	if (error == -ENOENT) {
+		error = xs_run_remove_left(dir);
+		if (!error)
+			xs_tell("[INFO] --recover %s: nothing was left to be written\n", dir);
+	}
 	if (!error)
 		return 0;
 	if (error == -ECANCELED) /* it has been said what is wrong */

@@ -347,3 +347,43 @@ void xs_run_remove(const struct xs_run *run)
 	if (error < 0)
 		xs_tell("xstrace: cannot remove %s: %s\n", run->dir, strerror(errno));
 }
+
+struct left {
+	int directory;
+	bool other; /* something is in it that xs_shm_remove() would have removed before, or is not
+		       ours */
+};
+
+static void see(void *user, const char *name)
+{
+	struct left *left = user;
+	int fd;
+
+	if (!strcmp(name, ".") || !strcmp(name, ".."))
+		return;
+	fd = xs_shm_goes_last(name) ? xs_shm_open(left->directory, name, XS_SHM_READ) : -1;
+	left->other |= fd < 0;
+	if (fd >= 0)
+		close(fd);
+}
+
+int xs_run_remove_left(const char *dir)
+{
+	struct left left = { .directory = -1 };
+	char path[PATH_MAX];
+	int error = 0;
+
+	if (!realpath(dir, path) || strncmp(strrchr(path, '/'), "/xstrace-", 9) != 0)
+		return -ENOENT;
+	left.directory = xs_shm_open_directory(path);
+	if (left.directory < 0)
+		return left.directory;
+	if (!xs_shm_each(left.directory, see, &left) || left.other)
+		error = -ENOENT;
+	else if (xs_shm_is_anyones(left.directory)) /* or it is just being made */
+		error = -EBUSY;
+	else if (xs_shm_remove(left.directory, path) < 0)
+		error = -errno;
+	close(left.directory);
+	return error;
+}

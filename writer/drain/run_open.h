@@ -27,4 +27,10 @@ bool xs_run_has_silent_descendants(const struct xs_run *run);
 /* Removes the directory and the session's name; reports a failure on stderr. */
 void xs_run_remove(const struct xs_run *run);
 
+/*
+ * --recover of a directory that was being removed when the one who did it was killed: goes on with
+ * that. 0 or -errno; -ENOENT: it is none.
+ */
+int xs_run_remove_left(const char *dir);
+
 #endif
