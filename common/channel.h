@@ -14,6 +14,7 @@ enum xs_word {
 	XS_WORD_APP = 1,   /* number: the pid that is about to become the application */
 	XS_WORD_APP_ENDED, /* number: its status, as from waitpid() */
 	XS_WORD_NO_APP,	   /* it could not be run */
+	XS_WORD_APP_BARE,  /* it has no variables of ours; the launcher says so */
 	/* the drain process's */
 	XS_WORD_READY,	      /* --chrome-kmd-logging: the application may start */
 	XS_WORD_APP_FINISHED, /* the application's trace is complete; descendants still run */

@@ -279,6 +279,14 @@ static char **shell_arguments(const char *path, char **argv)
 	return result;
 }
 
+/* Returns if that cannot be; errno says why. */
+static void become(const char *path, char **argv, char **shell_argv, char **environment)
+{
+	execve(path, argv, environment);
+	if (errno == ENOEXEC && shell_argv)
+		execve(shell_argv[0], shell_argv, environment);
+}
+
 static const int clocks[] = { ITIMER_REAL, ITIMER_VIRTUAL, ITIMER_PROF };
 #define CLOCKS (sizeof(clocks) / sizeof(clocks[0]))
 
@@ -301,7 +309,7 @@ static void give_timers(const struct itimerval *timers)
 
 /*
  * vfork: the child only undoes what we did to signals, and calls exec. Its pid, or -errno of fork
- * or exec.
+ * or exec. Where our variables are what is too much for exec, it runs without them.
  */
 static __attribute__((noinline)) int start_application(struct xs_launch *launch, const char *path,
 						       char **argv, char **shell_argv,
@@ -310,6 +318,7 @@ static __attribute__((noinline)) int start_application(struct xs_launch *launch,
 {
 	struct itimerval timers[CLOCKS];
 	volatile int failed = 0;
+	volatile bool bare = false;
 	int launcher = getpid(), reaps = 0, app;
 
 	take_timers(timers);
@@ -333,9 +342,12 @@ static __attribute__((noinline)) int start_application(struct xs_launch *launch,
 		xs_limits_restore();
 		give_timers(timers);
 		launch->control->launch_ns = xs_clock_ns(CLOCK_MONOTONIC) - xs_launcher_began;
-		execve(path, argv, environment);
-		if (errno == ENOEXEC && shell_argv)
-			execve(shell_argv[0], shell_argv, environment);
+		become(path, argv, shell_argv, environment);
+		if (errno == E2BIG && environment != environ) {
+			bare = true;
+			xs_channel_say(launch->drain, XS_WORD_APP_BARE, 0);
+			become(path, argv, shell_argv, environ);
+		}
 		failed = errno;
 		_exit(XS_EXIT_NOT_RUNNABLE);
 	}
@@ -345,6 +357,10 @@ static __attribute__((noinline)) int start_application(struct xs_launch *launch,
 		give_timers(timers);
 		(void)prctl(PR_SET_CHILD_SUBREAPER, reaps);
 	}
+	if (bare && !failed)
+		xs_tell("xstrace: %s runs untraced: beside its arguments and environment the "
+			"kernel has no room for the variables of tracing\n",
+			path);
 	return failed ? -failed : app;
 }
 
@@ -539,9 +555,7 @@ int xs_exec_application(const char *path, char **argv)
 	char **shell_argv = xs_program_is_text(path) ? shell_arguments(path, argv) : NULL;
 
 	xs_limits_restore();
-	execve(path, argv, environ);
-	if (errno == ENOEXEC && shell_argv)
-		execve(shell_argv[0], shell_argv, environ);
+	become(path, argv, shell_argv, environ);
 	return -errno;
 }
 

@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from conftest import APPS, BUILD, root_only
+from conftest import APPS, BUILD, XSTRACE, root_only
 
 ITT = "--chrome-itt-logging"
 SANITIZED = b"__asan_init" in (BUILD / "collector/libxstrace.so").read_bytes()
@@ -129,6 +129,35 @@ def test_few_processes(xstrace, processes):
 
     run = xstrace(ITT, "sleep", [20], preexec_fn=prepare_with_alarm, timeout=15)
     assert run.status == -signal.SIGALRM
+
+
+@pytest.mark.parametrize("less", [0, 1500], ids=["none", "some"])
+def test_no_room_for_the_variables_of_tracing(xstrace, less):
+    """The kernel bounds arguments and environment together: who is just below that has the program as it is, and one line."""
+    command = [str(XSTRACE), ITT, "sh", "-c", "exit $((7 + ${#XSTRACE_RUN}))"]
+
+    def prepare():
+        resource.setrlimit(resource.RLIMIT_STACK, (512 << 10, resource.getrlimit(resource.RLIMIT_STACK)[1]))
+
+    def environment(size):
+        return {"PATH": os.environ["PATH"], "A": "x" * (size // 2), "B": "x" * (size - size // 2)}
+
+    def fits(size):
+        try:
+            return not subprocess.run(command, executable="/bin/true", env=environment(size), preexec_fn=prepare).returncode
+        except OSError:
+            return False
+
+    low, high = 100 << 10, 140 << 10
+    while high - low > 1:
+        low, high = ((low + high) // 2, high) if fits((low + high) // 2) else (low, (low + high) // 2)
+    run = subprocess.run(
+        command, env=environment(low - len(str(XSTRACE)) - less), preexec_fn=prepare, cwd=xstrace.cwd, capture_output=True, text=True, timeout=30
+    )
+    if less:
+        assert run.returncode > 7 and "untraced" not in run.stderr
+    else:
+        assert (run.returncode, run.stderr.count("\n"), "sh runs untraced: " in run.stderr) == (7, 1, True)
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="numbers of system calls")

@@ -43,6 +43,9 @@ void xs_loop_hear(struct xs_loop *loop)
 		case XS_WORD_NO_APP:
 			loop->app_not_run = loop->app_ended = true;
 			break;
+		case XS_WORD_APP_BARE:
+			loop->run.app_not_traced = true;
+			break;
 		case XS_WORD_APP_ENDED:
 			loop->app_ended = true;
 			loop->app_status = message.number;
