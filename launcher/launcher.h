@@ -206,11 +206,16 @@ _Noreturn void xs_end_like(int status);
 
 /* ---- job.c ---- */
 
+/* From here on no SIGCONT is lost unseen; xs_job_watched() waits until that is so. */
+void xs_job_watch(void);
+void xs_job_watched(void);
+/* To be called for each SIGCONT that was taken, before it is passed on. */
+void xs_job_continued(void);
 /*
  * Stops us as the application is stopped, by the same signal, so the shell sees one job. Whoever
  * continues us continues the application, too (spawn.c). If somebody continues the application
- * alone, or it ends, a child that we have meanwhile continues us. True: `ret` is a SIGCONT of
- * another, to be passed on.
+ * alone, or it ends, or our stop has taken back a SIGCONT, a child that we have meanwhile continues
+ * us. True: `ret` is a SIGCONT of another, to be passed on.
  */
 bool xs_job_stop(int app, int number, siginfo_t *ret);
 

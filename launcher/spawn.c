@@ -477,6 +477,8 @@ static int wait_for_application(struct xs_launch *launch, int app, int *drain)
 
 		if (syscall(SYS_rt_sigtimedwait, &all, &info, NULL, KERNEL_SET_SIZE) <= 0)
 			continue;
+		if (info.si_signo == SIGCONT)
+			xs_job_continued();
 		if (!follow_parent(launch->control, &info))
 			pass_on(launch, app, &info);
 	}
@@ -512,6 +514,7 @@ int xs_run_application(struct xs_launch *launch, char *drain_path, const char *p
 		(void)prctl(PR_SET_PDEATHSIG, SIGURG);
 	/* ignored, it would take our children's status away */
 	(void)sigaction(SIGCHLD, &child, &old_child);
+	xs_job_watch();
 	/* first: from its first instruction on, the application may be killed together with us */
 	drain = xs_start_drain(launch, drain_path);
 	if (drain == -EAGAIN)
@@ -526,6 +529,7 @@ int xs_run_application(struct xs_launch *launch, char *drain_path, const char *p
 	xs_sampler_start(launch, environment);
 	if (is_to_end(old))
 		goto ended;
+	xs_job_watched();
 	app = start_application(launch, path, argv, shell_argv, environment, old, &old_child);
 	xs_sampler_started(launch);
 	if (app == -EAGAIN)

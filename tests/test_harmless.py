@@ -465,6 +465,70 @@ def test_the_shell_is_told_which_signal_stopped_the_job(xstrace, number):
     assert run.status == 3
 
 
+BETWEEN = r"""
+#include <elf.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+/* PID NUMBER: SIGCONT to PID just before the kernel hears of its NUMBER for itself */
+struct info { unsigned char op, pad[3]; unsigned arch; unsigned long long ip, sp, nr, args[6]; };
+int main(int argc, char **argv)
+{
+	int pid = atoi(argv[1]), number = atoi(argv[2]), status;
+	struct info info;
+	if (ptrace(PTRACE_SEIZE, pid, 0, PTRACE_O_TRACESYSGOOD) || ptrace(PTRACE_INTERRUPT, pid, 0, 0))
+		return 77;
+	waitpid(pid, &status, __WALL);
+	puts("ready");
+	fflush(stdout);
+	while (!ptrace(PTRACE_SYSCALL, pid, 0, 0) && waitpid(pid, &status, __WALL) == pid) {
+		if (!WIFSTOPPED(status) || WSTOPSIG(status) != (SIGTRAP | 0x80) || ptrace(0x420e, pid, sizeof(info), &info) <= 0 || info.op != 1)
+			continue; /* PTRACE_GET_SYSCALL_INFO, PTRACE_SYSCALL_INFO_ENTRY */
+		if ((info.nr == SYS_tkill && info.args[1] == number) || (info.nr == SYS_tgkill && info.args[2] == number)) {
+			kill(pid, SIGCONT);
+			return ptrace(PTRACE_DETACH, pid, 0, 0) != 0;
+		}
+	}
+	return 1;
+}
+"""
+
+
+def continue_before(xstrace, run, number):
+    tracer = subprocess.Popen([compile_c(xstrace.home / "between", BETWEEN), str(run.pid), str(int(number))], stdout=subprocess.PIPE)
+    if not tracer.stdout.readline():
+        pytest.skip("no process may be traced here")
+    return tracer
+
+
+@pytest.mark.parametrize("number", [signal.SIGTSTP, signal.SIGSTOP])
+def test_who_continues_the_job_before_it_is_stopped(xstrace, number):
+    """The application is stopped, as can be seen, and the launcher is about to be: its own stop takes SIGCONT back."""
+    script = f"echo ready; read line; kill -{int(number)} $$; exit 3"
+    run = xstrace.start(ITT, "sh", ["-c", script], stdin=subprocess.PIPE, preexec_fn=lambda: os.setpgid(0, 0))
+    run.wait_for_output()
+    tracer = continue_before(xstrace, run, number)
+    run.process.stdin.write(b"\n")
+    run.process.stdin.close()
+    assert tracer.wait(20) == 0
+    run.finish(timeout=20)
+    assert run.status == 3
+
+
+def test_who_continues_the_job_twice(xstrace):
+    """The first SIGCONT is passed on when the next one would be noticed, before any stop."""
+    run = xstrace.start(ITT, "recv_sig", [42])
+    run.wait_for_output()
+    tracer = continue_before(xstrace, run, signal.SIGTTOU)
+    os.kill(run.pid, signal.SIGCONT)
+    assert tracer.wait(20) == 0
+    run.finish(timeout=20)
+    assert run.status == 42
+
+
 SUBREAPER = r"""
 #include <stdio.h>
 #include <sys/prctl.h>
