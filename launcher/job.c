@@ -114,16 +114,26 @@ void xs_job_continued(void)
 	mark();
 }
 
+bool xs_pending_in(int pid, int thread, const char *which, uint64_t *ret)
+{
+	char path[64], text[2048], *at;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/task/%d/status", pid, thread);
+	read_text(path, text, sizeof(text));
+	at = strstr(text, which);
+	if (at)
+		*ret = strtoull(at + strlen(which) + 1, NULL, 16); /* SigPnd: 0000000000000000 */
+	return at;
+}
+
 /* Has no SIGCONT come since the mark was set? */
 static bool is_marked(int launcher)
 {
 	int thread = atomic_load(&watch);
-	char path[64], text[2048], *at;
+	uint64_t pending;
 
-	(void)snprintf(path, sizeof(path), "/proc/%d/task/%d/status", launcher, thread);
-	read_text(path, text, sizeof(text));
-	at = thread > 0 ? strstr(text, "\nSigPnd:") : NULL;
-	return !at || strtoull(at + strlen("\nSigPnd:"), NULL, 16) & set_of(MARK);
+	return thread <= 0 || !xs_pending_in(launcher, thread, "SigPnd", &pending) ||
+	       pending & set_of(MARK);
 }
 
 /*

@@ -193,10 +193,10 @@ int xs_start_drain(struct xs_launch *launch, char *path);
 void xs_hold_signals(void);
 /*
  * Runs the application, with the drain process beside it, and waits; its status as from waitpid().
- * -errno when it could not be run.
+ * -errno when it could not be run. `all`: see xs_launch_create().
  */
-int xs_run_application(struct xs_launch *launch, char *drain_path, const char *path, char **argv,
-		       char **environment);
+int xs_run_application(struct xs_launch *launch, char *drain_path, const char *path, char **all,
+		       char **argv, char **environment);
 /* Becomes the application, untraced; -errno if exec fails. */
 int xs_exec_application(const char *path, char **argv);
 /* The same, and says what there is too little of (limits.c). */
@@ -218,6 +218,28 @@ void xs_job_continued(void);
  * us. True: `ret` is a SIGCONT of another, to be passed on.
  */
 bool xs_job_stop(int app, int number, siginfo_t *ret);
+
+/*
+ * The signals that are pending in a thread ("SigPnd") or in its process ("ShdPnd"). False: nobody
+ * knows.
+ */
+bool xs_pending_in(int pid, int thread, const char *which, uint64_t *ret);
+
+/* ---- group.c ---- */
+
+/* For whom was a signal that we have got? */
+enum xs_meant { XS_MEANT_UNKNOWN, XS_MEANT_US, XS_MEANT_GROUP };
+
+/*
+ * From here on that can be said. `argv`: the launcher's; the child that knows takes them away from
+ * itself.
+ */
+void xs_group_watch(char **argv);
+/* To be asked for each signal that was taken, once. Of two at once the second is taken for ours. */
+enum xs_meant xs_group_meant(int number);
+/* If the child is the one that knows, somebody has ended it. */
+void xs_group_reaped(int pid);
+void xs_group_end(void);
 
 /* ---- sampler.c: --system-metrics, --metric-sampling, --stall-sampling, --cpu-metrics ---- */
 

@@ -187,7 +187,7 @@ static __attribute__((noinline)) int run_traced(const struct xs_options *options
 	/* its loader would say a line of its own for each library of ours */
 	environment = kind == XS_PROGRAM_OTHER_CLASS ? environ
 						     : xs_environment(&made.launch, library, mpi);
-	status = environment ? xs_run_application(&made.launch, drain, path, argv, environment)
+	status = environment ? xs_run_application(&made.launch, drain, path, all, argv, environment)
 			     : -ENOMEM;
 	if (status >= 0)
 		xs_end_like(status);

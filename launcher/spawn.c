@@ -81,26 +81,35 @@ static bool look_up(int pid, int *ret_parent, int *ret_group)
 	return at && sscanf(at, ") %*c %d %d", ret_parent, ret_group) == 2;
 }
 
-enum sender { OTHER, OF_OUR_GROUP, OF_ANOTHER_GROUP };
+enum sender { OTHER, APPLICATION, DESCENDANT };
 
-/* Is it the application, or one of its descendants? Those, and in which process group. */
 static enum sender sender_of(const siginfo_t *info, int app)
 {
 	int parent, group, ancestor = info->si_pid, depth = 0;
-	enum sender result = OF_OUR_GROUP; /* default, also for a sender that has just ended */
 
-	if (!look_up(info->si_pid, &parent, &group))
-		return info->si_pid == app ? result : OTHER;
-	if (group != getpgrp())
-		result = OF_ANOTHER_GROUP;
 	while (ancestor != app && ancestor > 1 && depth++ < 100) {
-		int unused;
-
-		if (!look_up(ancestor, &parent, &unused))
+		if (!look_up(ancestor, &parent, &group))
 			return OTHER;
 		ancestor = parent;
 	}
-	return ancestor == app ? result : OTHER;
+	if (ancestor != app)
+		return OTHER;
+	return info->si_pid == app ? APPLICATION : DESCENDANT;
+}
+
+/* Only kill() has more than one receiver. */
+static enum xs_meant meant_of(const siginfo_t *info, int app)
+{
+	enum xs_meant meant = xs_group_meant(info->si_signo);
+	int parent, group;
+
+	if (info->si_code != SI_USER)
+		return XS_MEANT_US;
+	/* the application's are for the group as long as it is there, if nobody knows */
+	if (meant == XS_MEANT_UNKNOWN && info->si_pid == app &&
+	    (!look_up(app, &parent, &group) || group == getpgrp()))
+		return XS_MEANT_GROUP;
+	return meant;
 }
 
 static void send(int pid, const siginfo_t *info)
@@ -125,13 +134,14 @@ static bool follow_parent(struct xs_control *control, const siginfo_t *info)
 
 /*
  * Signals that say something about the sender's wish and not about our own doing (the terminal's
- * are for the whole foreground group: the application has them already). Those of the application
- * and its descendants are for its parent, if they know us as that (collector/parent.c). If they are
- * of our process group we may be just one of those that got them: as without us, the others' are
- * enough.
+ * are for the whole foreground group: the application has them already; and so are those that
+ * others send to our group). Those of the application are for its parent, if it knows us as that
+ * (collector/parent.c). Its descendants may have found us by our arguments, which are also the
+ * application's, and mean that one; they can reach it themselves.
  */
 static void pass_on(const struct xs_launch *launch, int app, const siginfo_t *info)
 {
+	enum xs_meant meant = meant_of(info, app);
 	int parent = getppid();
 
 	/*
@@ -151,14 +161,14 @@ static void pass_on(const struct xs_launch *launch, int app, const siginfo_t *in
 	case OTHER:
 		if (info->si_signo == SIGUSR1 && launch->options->flight)
 			(void)xs_control_dump(launch->control, launch->mailbox, XS_DUMP_SIGNAL);
-		else if (info->si_signo != SIGCHLD)
+		else if (info->si_signo != SIGCHLD && meant != XS_MEANT_GROUP)
 			send(app, info);
 		break;
-	case OF_ANOTHER_GROUP:
-		if (parent > 1)
+	case APPLICATION:
+		if (parent > 1 && meant != XS_MEANT_GROUP)
 			send(parent, info);
 		break;
-	case OF_OUR_GROUP:
+	case DESCENDANT:
 		break;
 	}
 }
@@ -245,6 +255,7 @@ static bool reap(struct xs_launch *launch, int app, int *drain, int *ret_status)
 			*drain = 0;
 		}
 		xs_sampler_reaped(launch, pid, status);
+		xs_group_reaped(WIFSTOPPED(status) ? 0 : pid);
 		if (pid != app)
 			continue;
 		if (WIFSTOPPED(status)) {
@@ -252,6 +263,8 @@ static bool reap(struct xs_launch *launch, int app, int *drain, int *ret_status)
 
 			if (xs_job_stop(app, WSTOPSIG(status), &info))
 				pass_on(launch, app, &info);
+			else
+				(void)xs_group_meant(SIGCONT); /* what was seen is over */
 			continue;
 		}
 		*ret_status = status;
@@ -496,8 +509,8 @@ static void give_up(struct xs_launch *launch, int drain)
 	xs_launch_destroy(launch);
 }
 
-int xs_run_application(struct xs_launch *launch, char *drain_path, const char *path, char **argv,
-		       char **environment)
+int xs_run_application(struct xs_launch *launch, char *drain_path, const char *path, char **all,
+		       char **argv, char **environment)
 {
 	struct sigaction child = { .sa_handler = SIG_DFL }, old_child;
 	char **shell_argv = xs_program_is_text(path) ? shell_arguments(path, argv) : NULL;
@@ -535,8 +548,11 @@ int xs_run_application(struct xs_launch *launch, char *drain_path, const char *p
 	if (app == -EAGAIN)
 		goto alone;
 	(void)sigaction(SIGCHLD, &child, NULL);
-	if (app > 0)
+	if (app > 0) {
+		xs_group_watch(all);
 		status = wait_for_application(launch, app, &drain);
+		xs_group_end();
+	}
 	xs_sampler_end(launch);
 	wait_for_trace(launch, drain, app, status);
 	/* signals stay blocked: one that comes now would have ended nobody without us */

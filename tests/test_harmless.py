@@ -314,6 +314,23 @@ def test_every_signal_is_forwarded_once(xstrace):
     assert run.status == 42
 
 
+def test_a_signal_to_the_group_arrives_once(xstrace):
+    """The launcher is in it, too, and passes on what is for it alone; also when the sender has ended."""
+    run = xstrace.start("-d", "recv_sig", [42, 7])
+    run.wait_for_output()
+    for i, number in enumerate((signal.SIGUSR1, signal.SIGHUP, signal.SIGUSR1)):
+        witness = run.child("group-witness")
+        assert not Path(f"/proc/{witness}/cmdline").read_bytes().strip(b"\0")  # pkill -f does not find it
+        subprocess.run(["kill", f"-{int(number)}", "--", f"-{run.pid}"], check=True)
+        wait_until(lambda old=witness: run.children().get("group-witness", old) != old)
+        os.kill(run.pid, number)
+        wait_until(lambda n=2 * i + 2: (run.log / "stdout").read_text().count("got ") >= n)
+    os.kill(run.pid, signal.SIGUSR2)
+    run.finish()
+    assert run.status == 42
+    assert re.findall("got ([0-9]+)", run.out) == ["10", "10", "1", "1", "10", "10", "12"]
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT])
 def test_a_signal_that_ends_the_program_ends_the_launcher(xstrace, number):
     run = xstrace.start(ITT, "itt_stress", [xstrace.home / "truth"])
@@ -437,7 +454,7 @@ def test_the_application_alone_is_stopped_and_continued(xstrace):
         wait_until(lambda: state(app) != "T" and state(run.pid) != "T")
         wait_until(lambda i=i: (run.log / "stdout").read_text().count("got 18 ") == i + 1)
     wait_until(lambda: waits_for_signals(run.pid))
-    assert set(run.children()) == {"xstrace-drain", "recv_sig"}
+    assert set(run.children()) == {"xstrace-drain", "recv_sig", "group-witness"}
     os.kill(run.pid, signal.SIGUSR1)
     run.finish()
     assert run.status == 42 and run.out.count("got 18 ") == 3

@@ -1148,7 +1148,7 @@ static void on_signal(int number) { write(1, "app: signal\n", 12); }
 int main(int argc, char **argv)
 {
 	const char *how = argv[1];
-	pid_t parent = strstr(how, "raw") ? syscall(SYS_getppid) : getppid();
+	pid_t parent = strstr(how, "raw") || strstr(how, "asks") ? syscall(SYS_getppid) : getppid(), group = getpgrp();
 	int number = SIGUSR2;
 	signal(SIGUSR2, on_signal);
 	signal(SIGRTMIN + 3, on_signal);
@@ -1157,6 +1157,7 @@ int main(int argc, char **argv)
 	printf("parent is %s\n", parent == atoi(getenv("PARENT")) ? "it" : "another");
 	if (strstr(how, "chld")) number = SIGCHLD;
 	if (strstr(how, "queue")) sigqueue(parent, SIGRTMIN + 3, (union sigval){ .sival_int = 4711 });
+	else if (strstr(how, "group job")) { if (!fork()) { setpgid(0, 0); usleep(30000); kill(-group, number); _exit(0); } wait(NULL); }
 	else if (strstr(how, "group child")) { if (!fork()) { signal(SIGUSR2, SIG_IGN); usleep(1000); kill(0, number); usleep(100000); _exit(0); } wait(NULL); }
 	else if (strstr(how, "group")) kill(0, number);
 	else if (strstr(how, "child")) { if (!fork()) { if (strstr(how, "raw")) setsid(); kill(parent, number); usleep(100000); _exit(0); } wait(NULL); }
@@ -1173,16 +1174,21 @@ def family(tmp_path_factory):
     return compile_c(home / "parent", PARENT), compile_c(home / "child", CHILD)
 
 
-@pytest.mark.parametrize("how", ["kill", "chld", "child", "queue", "raw", "raw queue", "raw child", "group", "group child"])
+GROUPS = ["group", "group child", "group job"]
+
+
+@pytest.mark.parametrize("how", ["kill", "chld", "child", "queue", "raw", "raw queue", "raw child", "asks", "asks queue", *GROUPS])
 def test_a_program_that_signals_its_parent(xstrace, family, how):
-    """The parent that it would have without us gets it, once; what is for the process group does not go beyond it."""
+    """The parent that it would have without us gets it, once; what is for the process group does not go beyond it, nor comes twice."""
     parent, child = family
     bare = subprocess.run([parent, child, how], capture_output=True, text=True, cwd=xstrace.cwd, timeout=30)
     run = subprocess.run([parent, XSTRACE, "-d", child, how], capture_output=True, text=True, cwd=xstrace.cwd, timeout=30)
-    if "raw" in how:  # of what it asks the kernel itself, we know nothing
+    if "raw" in how or "asks" in how:  # of what it asks the kernel itself, we know nothing
         bare.stdout = bare.stdout.replace("parent is it", "parent is another")
+    if how == "raw child":  # only the program itself is believed to mean its parent
+        bare.stdout = re.sub("parent: .*\n", "", bare.stdout)
     assert sorted(run.stdout.splitlines()) == sorted(bare.stdout.splitlines())
-    assert ("parent: " in run.stdout) == ("group" not in how)
+    assert ("parent: " in run.stdout) == (how not in ("raw child", *GROUPS))
 
 
 def test_the_parent_of_a_shell(xstrace):
