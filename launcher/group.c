@@ -55,10 +55,14 @@ void xs_group_watch(char **argv)
 
 void xs_group_end(void)
 {
-	if (!witness)
-		return;
-	(void)kill(witness, SIGKILL);
-	(void)waitpid(witness, NULL, 0);
+	if (witness)
+		(void)kill(witness, SIGKILL);
+}
+
+void xs_group_ended(void)
+{
+	if (witness)
+		(void)waitpid(witness, NULL, 0);
 	witness = 0;
 }
 
@@ -83,6 +87,7 @@ enum xs_meant xs_group_meant(int number)
 	(void)syscall(SYS_rt_sigpending, &own, sizeof(own));
 	owed |= seen & own & ~one;
 	xs_group_end();
+	xs_group_ended();
 	call_witness();
 	return meant;
 }

@@ -153,13 +153,11 @@ static _Noreturn void wake(int launcher, int app)
 		if (is_stopped(launcher)) {
 			lost.sival_int = !is_marked(launcher);
 			if (lost.sival_int || !is_stopped(app))
-				break;
-		}
+				(void)sigqueue(launcher, SIGCONT, lost);
+		} /* which kills this when it goes on */
 		(void)usleep(pause);
 		pause = pause * 2 < LOOK_US ? pause * 2 : LOOK_US;
 	}
-	(void)sigqueue(launcher, SIGCONT, lost);
-	_exit(0);
 }
 
 /* All signals are blocked: SIGCONT, which ends a stop, is pending then. */
@@ -186,9 +184,10 @@ static void stop_by(int number)
 		(void)raise(number);
 		(void)syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, &one, NULL, SET_SIZE);
 		(void)syscall(SYS_rt_sigprocmask, SIG_BLOCK, &one, NULL, SET_SIZE);
+		if (is_continued())
+			return;
 	}
-	if (!is_continued())
-		(void)raise(SIGSTOP);
+	(void)raise(SIGSTOP);
 }
 
 bool xs_job_stop(int app, int number, siginfo_t *ret)

@@ -239,7 +239,9 @@ void xs_group_watch(char **argv);
 enum xs_meant xs_group_meant(int number);
 /* If the child is the one that knows, somebody has ended it. */
 void xs_group_reaped(int pid);
+/* That child is to end; it has, when the second one returns. */
 void xs_group_end(void);
+void xs_group_ended(void);
 
 /* ---- sampler.c: --system-metrics, --metric-sampling, --stall-sampling, --cpu-metrics ---- */
 

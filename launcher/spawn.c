@@ -555,6 +555,7 @@ int xs_run_application(struct xs_launch *launch, char *drain_path, const char *p
 	}
 	xs_sampler_end(launch);
 	wait_for_trace(launch, drain, app, status);
+	xs_group_ended();
 	/* signals stay blocked: one that comes now would have ended nobody without us */
 	return app < 0 ? app : status;
 alone:
