@@ -17,8 +17,9 @@
 
 #define NAME "group-witness"
 
-static int witness;   /* 0: there is none */
-static uint64_t owed; /* what a former one has seen, and we have not taken yet */
+static int witness;	/* 0: there is none */
+static uint64_t owed;	/* what a former one has seen, and we have not taken yet */
+static uint64_t unsure; /* what may have come before there was one */
 static char *arguments;
 static size_t arguments_size;
 
@@ -42,6 +43,7 @@ static void call_witness(void)
 	if (pid == 0)
 		be_witness(self);
 	witness = pid > 0 ? pid : 0;
+	(void)syscall(SYS_rt_sigpending, &unsure, sizeof(unsure));
 }
 
 void xs_group_watch(char **argv)
@@ -76,11 +78,12 @@ enum xs_meant xs_group_meant(int number)
 {
 	uint64_t one = UINT64_C(1) << (number - 1), own = 0, seen = 0;
 	bool knows = witness && xs_pending_in(witness, witness, "ShdPnd", &seen);
-	enum xs_meant meant = (seen | owed) & one ? XS_MEANT_GROUP
-			      : knows		  ? XS_MEANT_US
-						  : XS_MEANT_UNKNOWN;
+	enum xs_meant meant = (seen | owed) & one	 ? XS_MEANT_GROUP
+			      : knows && !(unsure & one) ? XS_MEANT_US
+							 : XS_MEANT_UNKNOWN;
 
 	owed &= ~one;
+	unsure &= ~one;
 	if (!seen)
 		return meant;
 	/* no signal can be taken from another: that one has seen enough */

@@ -480,11 +480,12 @@ static bool is_to_end(uint64_t mask)
 }
 
 /* Its status. What comes for it meanwhile is passed on. */
-static int wait_for_application(struct xs_launch *launch, int app, int *drain)
+static int wait_for_application(struct xs_launch *launch, int app, char **argv, int *drain)
 {
 	uint64_t all = ALL_SIGNALS;
 	int status = 0;
 
+	xs_group_watch(argv);
 	while (!reap(launch, app, drain, &status)) {
 		siginfo_t info;
 
@@ -495,6 +496,7 @@ static int wait_for_application(struct xs_launch *launch, int app, int *drain)
 		if (!follow_parent(launch->control, &info))
 			pass_on(launch, app, &info);
 	}
+	xs_group_end();
 	return status;
 }
 
@@ -548,11 +550,8 @@ int xs_run_application(struct xs_launch *launch, char *drain_path, const char *p
 	if (app == -EAGAIN)
 		goto alone;
 	(void)sigaction(SIGCHLD, &child, NULL);
-	if (app > 0) {
-		xs_group_watch(all);
-		status = wait_for_application(launch, app, &drain);
-		xs_group_end();
-	}
+	if (app > 0)
+		status = wait_for_application(launch, app, all, &drain);
 	xs_sampler_end(launch);
 	wait_for_trace(launch, drain, app, status);
 	xs_group_ended();

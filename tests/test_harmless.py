@@ -468,6 +468,7 @@ def test_the_application_stops_its_group(xstrace, number):
     assert os.WIFSTOPPED(status) and os.WSTOPSIG(status) == number
     wait_until(lambda: state(run.child("sh")) == "T")
     os.kill(run.pid, signal.SIGCONT)
+    assert os.waitid(os.P_PID, run.pid, os.WEXITED | os.WSTOPPED | os.WNOWAIT).si_code == os.CLD_EXITED  # it is not stopped again
     run.finish()
     assert run.status == 3
 
