@@ -161,7 +161,7 @@ static void pass_on(const struct xs_launch *launch, int app, const siginfo_t *in
 	case OTHER:
 		if (info->si_signo == SIGUSR1 && launch->options->flight)
 			(void)xs_control_dump(launch->control, launch->mailbox, XS_DUMP_SIGNAL);
-		else if (info->si_signo != SIGCHLD && meant != XS_MEANT_GROUP)
+		else if (meant != XS_MEANT_GROUP)
 			send(app, info);
 		break;
 	case APPLICATION:

@@ -297,7 +297,7 @@ def test_a_program_of_another_c_library(xstrace, tmp_path, options):
 FORWARDED = [
     number
     for number in signal.valid_signals()
-    if number not in (signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD)
+    if number not in (signal.SIGKILL, signal.SIGSTOP)
     and number not in (signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
     and number not in (signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGTRAP)
 ]
