@@ -204,19 +204,6 @@ void xt_take_end(struct xt_trace *trace)
 
 /* ---- flows ---- */
 
-static uint64_t mix(uint64_t hash, struct xf_text text)
-{
-	hash = (hash ^ text.n) * 0x9e3779b97f4a7c15ull;
-	for (size_t i = 0; i < text.n; i += 8) {
-		uint64_t word = 0;
-
-		memcpy(&word, text.p + i, text.n - i < 8 ? text.n - i : 8);
-		hash = (hash ^ word) * 0xff51afd7ed558ccdull;
-		hash ^= hash >> 32;
-	}
-	return hash;
-}
-
 /* Arrows that end where the slices do; docs/TRACE_FORMAT.md, Arrows. */
 static bool is_late(const struct xf_event *event, char phase)
 {
@@ -227,7 +214,7 @@ static bool is_late(const struct xf_event *event, char phase)
 static void take_flow(struct xt_trace *trace, const struct xf_event *event, struct xt_row *row,
 		      char phase)
 {
-	uint64_t identity = mix(mix(mix(1, event->cat), event->name), id_of(event));
+	uint64_t identity = xf_arrow_hash(event, id_of(event));
 
 	row->kind = is_late(event, phase) ? XT_LATE_POINT : XT_POINT;
 	row->flags = phase == 's' ? XT_BEGINS : phase == 't' ? XT_GOES_ON : 0;

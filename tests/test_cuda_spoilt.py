@@ -83,16 +83,21 @@ def test_files_that_are_others(place, tmp_path, how):  # noqa: F811
     place.wait(run, 0, 60)
 
 
-@pytest.mark.parametrize("how", ["removed", "cut", "half", "head removed", "head cut", "punched"])
-def test_recover_of_files_that_are_spoilt(xstrace, tmp_path, how):
-    """Which file it is, is told; or that what is in it is not as it should be."""
-    cuda = SoftCUDA(tmp_path, CUT_EVERY=500)
-    run = xstrace.start(KERNELS, "cuda_loop", [LAUNCHES], env=cuda.env)
+def left_by_drain(xstrace, tmp_path):
+    """A run whose drain process was killed, and its process's pid and number, as they are in names of files."""
+    run = xstrace.start(KERNELS, "cuda_loop", [LAUNCHES], env=SoftCUDA(tmp_path, CUT_EVERY=500).env)
     wait_until(lambda: glob.glob(f"{run.dir}/c*.2"))
     os.kill(run.drain, signal.SIGKILL)
     run.wait(60)
+    (process,) = (name[1:] for name in os.listdir(run.dir) if name.startswith("p") and ".s" not in name)
+    return run, process
+
+
+@pytest.mark.parametrize("how", ["removed", "cut", "half", "head removed", "head cut", "punched"])
+def test_recover_of_files_that_are_spoilt(xstrace, tmp_path, how):
+    """Which file it is, is told; or that what is in it is not as it should be."""
+    run, process = left_by_drain(xstrace, tmp_path)
     directory = run.dir
-    (process,) = (name[1:] for name in os.listdir(directory) if name.startswith("p") and ".s" not in name)
     number = "0" if "head" in how else full(directory, process)
     file = os.path.join(directory, f"c{process}.{number}")
     if "removed" in how:
@@ -117,12 +122,7 @@ def test_recover_of_files_that_are_spoilt(xstrace, tmp_path, how):
 @pytest.mark.parametrize("which", ["head", "buffer"])
 def test_recover_with_a_copy_of_a_file(xstrace, tmp_path, which):
     """What an equal file holds is read, but CUPTI would go on writing into the one that was made."""
-    cuda = SoftCUDA(tmp_path, CUT_EVERY=500)
-    run = xstrace.start(KERNELS, "cuda_loop", [LAUNCHES], env=cuda.env)
-    wait_until(lambda: glob.glob(f"{run.dir}/c*.2"))
-    os.kill(run.drain, signal.SIGKILL)
-    run.wait(60)
-    (process,) = (name[1:] for name in os.listdir(run.dir) if name.startswith("p") and ".s" not in name)
+    run, process = left_by_drain(xstrace, tmp_path)
     name = f"c{process}.{full(run.dir, process) if which == 'buffer' else 0}"
     shutil.copy2(f"{run.dir}/{name}", f"{run.dir}/copy")
     os.rename(f"{run.dir}/copy", f"{run.dir}/{name}")
@@ -136,12 +136,7 @@ def test_recover_with_a_copy_of_a_file(xstrace, tmp_path, which):
 @pytest.mark.parametrize("word", ["activity", "made"])
 def test_recover_where_a_word_says_that_there_are_no_files(xstrace, tmp_path, word):
     """The program's own file says whether there are any, their first one which: the files that are there are read, and the word is told."""
-    cuda = SoftCUDA(tmp_path, CUT_EVERY=500)
-    run = xstrace.start(KERNELS, "cuda_loop", [LAUNCHES], env=cuda.env)
-    wait_until(lambda: glob.glob(f"{run.dir}/c*.2"))
-    os.kill(run.drain, signal.SIGKILL)
-    run.wait(60)
-    (process,) = (name[1:] for name in os.listdir(run.dir) if name.startswith("p") and ".s" not in name)
+    run, process = left_by_drain(xstrace, tmp_path)
     file, at, size = (f"p{process}", ACTIVITY, 4) if word == "activity" else (f"c{process}.0", MADE, 8)
     with open(os.path.join(run.dir, file), "r+b") as out:
         out.seek(at)

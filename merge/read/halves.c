@@ -1,3 +1,6 @@
+/*
+ * Ends of arrows whose other end has not been met, in a table of sets.
+ */
 #include "halves.h"
 
 #include <stdlib.h>
@@ -16,23 +19,10 @@ struct xm_halves {
 	uint64_t sets[SETS][WAYS]; /* 0: free */
 };
 
-static uint64_t mix(uint64_t hash, struct xf_text text)
-{
-	hash = (hash ^ text.n) * 0x9e3779b97f4a7c15ull;
-	for (size_t i = 0; i < text.n; i += 8) {
-		uint64_t word = 0;
-
-		memcpy(&word, text.p + i, text.n - i < 8 ? text.n - i : 8);
-		hash = (hash ^ word) * 0xff51afd7ed558ccdull;
-		hash ^= hash >> 32;
-	}
-	return hash;
-}
-
 /* Without the lowest bits, and not 0. */
 static uint64_t identity_of(const struct xf_event *event)
 {
-	return (mix(mix(mix(1, event->cat), event->name), event->id) | 4) & ~(uint64_t)WHOLE;
+	return (xf_arrow_hash(event, event->id) | 4) & ~(uint64_t)WHOLE;
 }
 
 static uint64_t end_of(const struct xf_event *event)

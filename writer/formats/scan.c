@@ -345,3 +345,21 @@ char *xf_keep(struct xf_text text)
 	memset(copy + text.n, 0, XF_SLACK);
 	return copy;
 }
+
+static uint64_t mix(uint64_t hash, struct xf_text text)
+{
+	hash = (hash ^ text.n) * 0x9e3779b97f4a7c15ull;
+	for (size_t i = 0; i < text.n; i += 8) {
+		uint64_t word = 0;
+
+		memcpy(&word, text.p + i, text.n - i < 8 ? text.n - i : 8);
+		hash = (hash ^ word) * 0xff51afd7ed558ccdull;
+		hash ^= hash >> 32;
+	}
+	return hash;
+}
+
+uint64_t xf_arrow_hash(const struct xf_event *event, struct xf_text id)
+{
+	return mix(mix(mix(1, event->cat), event->name), id);
+}

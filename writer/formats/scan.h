@@ -113,6 +113,9 @@ static inline bool xf_is(struct xf_text value, const char *text)
 	return value.n == n && !memcmp(value.p, text, n);
 }
 
+/* Of events of phase s, t and f: which arrow they are of (docs/TRACE_FORMAT.md, Arrows). */
+uint64_t xf_arrow_hash(const struct xf_event *event, struct xf_text id);
+
 /*
  * A string's characters (not more than room - 1 bytes of them, NUL-terminated); returns their
  * number.
