@@ -16,9 +16,10 @@ extern int _dl_find_object(void *address, struct dl_find_object *result) __attri
 static const char *program = "";
 
 #ifdef __GLIBC__
+/* Another C library, which may be there in its place, says nothing to constructors. */
 __attribute__((constructor)) static void note_program(int count, char **arguments)
 {
-	if (count > 0 && arguments[0])
+	if (_dl_find_object && count > 0 && arguments[0])
 		program = arguments[0];
 }
 #endif
