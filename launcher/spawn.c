@@ -133,6 +133,15 @@ static bool follow_parent(struct xs_control *control, const siginfo_t *info)
 }
 
 /*
+ * A shell that has job control leads a group of its own. Without us it would lead the one that we
+ * lead, and all that is sent to that is for it.
+ */
+static bool is_in_our_place(int app)
+{
+	return getpgrp() == getpid() && getpgid(app) == app;
+}
+
+/*
  * Signals that say something about the sender's wish and not about our own doing (the terminal's
  * are for the whole foreground group: the application has them already; and so are those that
  * others send to our group). Those of the application are for its parent, if it knows us as that
@@ -161,7 +170,7 @@ static void pass_on(const struct xs_launch *launch, int app, const siginfo_t *in
 	case OTHER:
 		if (info->si_signo == SIGUSR1 && launch->options->flight)
 			(void)xs_control_dump(launch->control, launch->mailbox, XS_DUMP_SIGNAL);
-		else if (meant != XS_MEANT_GROUP)
+		else if (meant != XS_MEANT_GROUP || is_in_our_place(app))
 			send(app, info);
 		break;
 	case APPLICATION:

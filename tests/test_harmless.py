@@ -314,6 +314,24 @@ def test_every_signal_is_forwarded_once(xstrace):
     assert run.status == 42
 
 
+OWN_GROUP = """
+import os, signal
+os.setpgid(0, 0)
+signal.signal(signal.SIGUSR1, lambda *unused: print("got", flush=True))
+print("ready", flush=True)
+signal.pause()
+"""
+
+
+def test_a_signal_to_the_group_of_a_shell(xstrace):
+    """One with job control makes a group of its own where it would lead the launcher's: `fg` continues it, for one."""
+    run = xstrace.start("-d", sys.executable, ["-c", OWN_GROUP])
+    run.wait_for_output()
+    os.killpg(run.pid, signal.SIGUSR1)
+    run.finish()
+    assert (run.status, run.out) == (0, "ready\ngot\n")
+
+
 def test_a_signal_to_the_group_arrives_once(xstrace):
     """The launcher is in it, too, and passes on what is for it alone; also when the sender has ended."""
     run = xstrace.start("-d", "recv_sig", [42, 7])
