@@ -219,7 +219,9 @@ static void put_general(struct itt_text *out, const struct itt_conversion *how,
 	behind = precision - 1 - (scientific ? 0 : figures->exponent);
 	if (!how->alternative) {
 		behind -= precision - figures->count; /* which are 0, or the text is cut */
-		for (; behind > 0 && figures->text[figures->count - 1] == '0'; behind--)
+		/* one stays, whatever others have written there by now */
+		for (; behind > 0 && figures->count > 1 && figures->text[figures->count - 1] == '0';
+		     behind--)
 			figures->count--;
 		behind = behind > 0 ? behind : 0;
 	}

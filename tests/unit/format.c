@@ -2,6 +2,8 @@
  * Texts by a format of printf(), against printf() itself: conversions at random, in rooms of all
  * sizes.
  */
+#include <pthread.h>
+
 #include "format.h"
 #include "tap.h"
 
@@ -158,6 +160,48 @@ static void sizes_as_arguments(void)
 		     (int)below(30) - 5, 0);
 }
 
+static size_t text_of(char *text, const char *how, ...)
+{
+	size_t length;
+	va_list values;
+	bool cut;
+
+	va_start(values, how);
+	length = itt_format(text, ROOM, how, values, &cut);
+	va_end(values);
+	return length;
+}
+
+enum { BEFORE = 64 };
+static char shared[BEFORE + ROOM];
+static _Atomic bool enough;
+
+static void *scribble(void *unused)
+{
+	while (!enough)
+		memset(shared + BEFORE, '0', 200);
+	return unused;
+}
+
+/* The text lies in a ring: a child with fewer rights may write there, too. */
+static void changes(void)
+{
+	pthread_t thread;
+
+	memset(shared, '0', BEFORE);
+	if (pthread_create(&thread, NULL, scribble, NULL))
+		abort();
+	for (int i = 0; i < ROUNDS / 4; i++) {
+		size_t length = text_of(shared + BEFORE, "%.80g", 0.0001 / (1 + below(9)));
+
+		CHECK(length <= 90, "%zu bytes", length);
+		for (size_t at = 0; at < BEFORE; at++)
+			CHECK(shared[at] == '0', "written %zu bytes before", BEFORE - at);
+	}
+	enough = true;
+	(void)pthread_join(thread, NULL);
+}
+
 int main(int argc, char **argv)
 {
 	(void)argc;
@@ -168,5 +212,6 @@ int main(int argc, char **argv)
 	tap_run("integers", integers);
 	tap_run("texts, characters and pointers", texts);
 	tap_run("widths and precisions as arguments", sizes_as_arguments);
+	tap_run("memory that others write into", changes);
 	return tap_done();
 }
